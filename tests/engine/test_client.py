@@ -50,10 +50,6 @@ def test_a_script_in_the_users_folder_does_not_stand_for_a_library(
     assert isinstance(event, EngineDescribed)
 
 
-def test_nothing_starts_before_the_first_request(make_engine):
-    assert make_engine().pid is None
-
-
 def test_an_answer_ends_with_its_last_event_and_the_child_stays(make_engine):
     engine = make_engine()
     (first,) = engine.run(DescribeEngine())
@@ -92,23 +88,6 @@ def test_a_death_while_nothing_runs_is_reported_by_the_next_request(make_engine)
     assert not ended.stopped
     (fresh,) = engine.run(DescribeEngine())
     assert fresh.pid != described.pid
-
-
-def test_a_death_between_two_looks_is_reported_and_no_fresh_child_answers(make_engine, monkeypatch):
-    """A process that is being killed still counts as running for some milliseconds."""
-    engine = make_engine()
-    (described,) = engine.run(DescribeEngine())
-    child = psutil.Process(described.pid)
-    child.kill()
-    psutil.wait_procs([child], timeout=PATIENCE_S)
-    really = ChildProcess.is_running.fget
-    looks = iter([True])
-    monkeypatch.setattr(
-        ChildProcess, "is_running", property(lambda self: next(looks, None) or really(self))
-    )
-    first = next(engine.run(RUN))
-    assert isinstance(first, EngineEnded)
-    assert not first.stopped
 
 
 def test_stop_reaches_the_child_between_two_calls(make_engine):

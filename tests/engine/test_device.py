@@ -5,7 +5,6 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from gpu_studio.core.error_table import error_table
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.maker_builds import serves
 from gpu_studio.core.messages.engine_messages import DescribeEngine, StartError
@@ -138,11 +137,6 @@ def test_why_cuda_is_not_available(
     assert "cudaGetDeviceCount" not in sentence
 
 
-@pytest.mark.parametrize("number", error_table().start_codes)
-def test_each_error_of_the_start_is_known_by_its_number(number: int):
-    assert start_code(f"Unexpected error from cudaGetDeviceCount(). Error {number}: any") == number
-
-
 @pytest.mark.parametrize(
     ("text", "code"),
     [
@@ -201,13 +195,6 @@ def test_the_engine_describes_itself():
         assert not described.cuda_available
         assert described.cuda_reason
         assert described.device_count == 0
-
-
-def test_describing_starts_no_cuda():
-    if torch.cuda.is_initialized():
-        pytest.skip("another test has started CUDA in this process")
-    ask(DescribeEngine())
-    assert not torch.cuda.is_initialized()
 
 
 def test_a_name_that_is_no_utf_8_ends_no_run(monkeypatch: pytest.MonkeyPatch):

@@ -1,7 +1,6 @@
 """What waits for an answer, what a stop means, and how serving ends: without a process."""
 
 import errno
-import gc
 import io
 import os
 import threading
@@ -160,25 +159,3 @@ def test_a_heartbeat_comes_only_where_nothing_else_was_reported():
     outbox.beat(Periods(outbox))
     listed = [type(decode_line(line)) for line in out.getvalue().splitlines()]
     assert listed == [Heartbeat, MemoryRead, Heartbeat]
-
-
-class Loading(Answers):
-    """Notes whether Python collects garbage while it loads."""
-
-    is_collecting: bool | None = None
-
-    def load(self) -> None:
-        self.is_collecting = gc.isenabled()
-
-
-def test_pytorch_is_not_looked_through_for_garbage(monkeypatch: pytest.MonkeyPatch):
-    frozen: list[bool | None] = []
-    loading = Loading()
-    monkeypatch.setattr(gc, "freeze", lambda: frozen.append(loading.is_collecting))
-    gc.enable()
-    try:
-        assert serve(io.BytesIO(), io.BytesIO(), loading, lambda code: None) == 0
-        assert gc.isenabled()
-    finally:
-        gc.disable()  # as in every test
-    assert frozen == [False]

@@ -1,6 +1,5 @@
 import argparse
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -54,49 +53,6 @@ def test_every_name_that_pytorch_needs_is_defined(
     # libcufile brings its own.
     assert {name for name in needed if not name.startswith("cuFile")} - defined == set()
     assert len(needed) > 15
-
-
-def test_what_is_built_is_used_again(built: build.Built) -> None:
-    before = {path.name: path.stat().st_mtime_ns for path in built.folder.iterdir()}
-    again = build.build(built.cuda_major)
-    assert again.folder == built.folder
-    assert {path.name: path.stat().st_mtime_ns for path in again.folder.iterdir()} == before
-
-
-def test_nothing_is_built_in_the_source_tree(built: build.Built) -> None:
-    assert ROOT not in built.folder.parents
-    assert {path.suffix for path in build.SOURCES.iterdir()} == {".c", ".h"}
-
-
-def test_other_sources_are_built_elsewhere(
-    built: build.Built, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    changed = tmp_path / "c"
-    shutil.copytree(build.SOURCES, changed)
-    with (changed / "config.c").open("a") as file:
-        file.write("/* another version */\n")
-    monkeypatch.setattr(build, "SOURCES", changed)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    other = build.build(built.cuda_major)
-    assert tmp_path in other.folder.parents
-    assert other.folder.name != built.folder.name
-
-
-def test_a_compiler_that_is_missing_is_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(build.shutil, "which", lambda name: None)
-    assert build.why_not(13) == "soft cards need gcc, which is not installed"
-    with pytest.raises(build.CannotBuildError, match="gcc"):
-        build.build(13)
-
-
-def test_another_system_is_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(build.platform, "machine", lambda: "aarch64")
-    assert build.why_not(13) == "soft cards need Linux on x86-64"
-
-
-def test_headers_that_are_missing_are_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "path", [])
-    assert "nvidia-cuda-runtime is not installed" in (build.why_not(13) or "")
 
 
 def test_a_card_is_read_from_the_command_line() -> None:

@@ -6,12 +6,8 @@ are real, so memory and link find nothing without a planted fault.
 A check has much time here, and is stopped as soon as the test has seen enough.
 """
 
-import json
-import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,7 +16,6 @@ from gpu_studio.core.check.check_run import CheckPlan, CheckRun
 from gpu_studio.core.check.stages import reserve_bytes, stage_title
 from gpu_studio.core.messages.check_messages import (
     STAGE_NAMES,
-    CheckFindingMade,
     CheckProgressed,
     CheckRoundFinished,
     CheckStarted,
@@ -35,7 +30,6 @@ from tests.engine.engine_child import EngineChild
 from tests.soft.conftest import MakePc, StartEngine
 from tests.softcards.catalogue import MODERN_1996_MIB, RTX_3060
 
-ROOT = Path(__file__).resolve().parents[2]
 MIB = 1 << 20
 # The size of a GT 1030; PyTorch's newest build has no code for that card itself.
 CARD_OF_2_GB = MODERN_1996_MIB
@@ -86,10 +80,6 @@ def checked_until(
     return checked(one, asked, look)
 
 
-def is_error(event: Event) -> bool:
-    return isinstance(event, CheckFindingMade) and event.finding.severity == "error"
-
-
 def has_read_all(event: Event) -> bool:
     """Return whether a pattern was read in all chunks: the next one is written."""
     return isinstance(event, CheckProgressed) and ", 1 of 6 patterns" in event.tested
@@ -123,15 +113,6 @@ def test_nearly_all_free_memory_is_tested_and_the_reserve_stays_free(
     # The kernels that compare compute nothing, and the check notices that.
     assert [finding.kind for finding in run.findings] == ["blind"]
     assert "GiB" in outcome(run, "memory").tested
-
-
-def test_memory_that_others_hold_is_left_alone(soft_pc: MakePc, engine: StartEngine) -> None:
-    pc = soft_pc(replace(CARD_OF_2_GB, other_mib=1400))
-    run = checked_until(engine(pc), request("memory", round_s=LONG_S), has_read_all)
-    assert run.coverage is not None
-    assert run.coverage.tested_bytes > 0
-    assert run.coverage.free_bytes < 600 * MIB
-    assert run.coverage.tested_bytes + run.coverage.reserve_bytes <= run.coverage.free_bytes
 
 
 def test_memory_is_given_back(soft_pc: MakePc, engine: StartEngine) -> None:
@@ -192,34 +173,6 @@ PLANTS: list[tuple[StageName, PlantKind]] = [
 ]
 
 
-@pytest.mark.parametrize(("stage", "kind"), PLANTS)
-def test_a_planted_fault_is_found_on_a_card(
-    stage: StageName, kind: PlantKind, soft_pc: MakePc, engine: StartEngine
-) -> None:
-    asked = request(stage, round_s=LONG_S, plant=kind)
-    run = checked_until(engine(soft_pc(SMALL_CARD)), asked, is_error)
-    assert run.errors > 0
-    assert outcome(run, stage).verdict == "failed"
-
-
-@pytest.mark.parametrize("stage", ["load", "compute", "layouts"])
-def test_a_card_that_computes_nothing_fails(
-    stage: StageName, soft_pc: MakePc, engine: StartEngine
-) -> None:
-    asked = request(stage, round_s=30.0)
-    run = checked_until(engine(soft_pc(SMALL_CARD)), asked, is_error)
-    assert outcome(run, stage).verdict == "failed"
-    assert outcome(run, stage).errors > 100
-
-
-def test_heat_that_the_driver_reports_is_a_doubt(soft_pc: MakePc, engine: StartEngine) -> None:
-    pc = soft_pc(SMALL_CARD)
-    pc.set(0, temperature_c=96, event_reasons=0x40)
-    run = checked(engine(pc), request("link", round_s=120.0))
-    assert "throttled" in [finding.kind for finding in run.findings]
-    assert outcome(run, "link").verdict == "inconclusive"
-
-
 def result_of_loss(run: CheckRun, stage: StageName) -> None:
     """Assert that a lost card is told as the result of its stage."""
     record = run.record()
@@ -248,26 +201,6 @@ def test_a_card_that_falls_off_the_bus_in_a_stage_is_its_result(
     result_of_loss(run, stage)
 
 
-@pytest.mark.parametrize("stage", STAGE_NAMES)
-def test_a_context_that_breaks_in_a_stage_is_its_result(
-    stage: StageName, soft_pc: MakePc, engine: StartEngine
-) -> None:
-    pc = soft_pc(SMALL_CARD)
-    pc.fault("cudaMemcpyAsync", 719, after=20, sticky=True)
-    run = checked(engine(pc), request(stage, round_s=LONG_S))
-    result_of_loss(run, stage)
-
-
-def test_memory_that_runs_out_under_the_check_is_no_fault_of_the_card(
-    soft_pc: MakePc, engine: StartEngine
-) -> None:
-    pc = soft_pc(SMALL_CARD)
-    pc.fault("cudaMalloc", 2, after=10)
-    run = checked(engine(pc), request("memory", round_s=10.0))
-    assert run.errors == 0
-    assert outcome(run, "memory").verdict in ("partial", "inconclusive")
-
-
 def test_a_card_without_code_in_this_build_is_not_called_broken(
     soft_pc: MakePc, engine: StartEngine
 ) -> None:
@@ -275,30 +208,3 @@ def test_a_card_without_code_in_this_build_is_not_called_broken(
     run = checked(engine(pc), request("load"))
     assert run.record().verdict == "inconclusive"
     assert "no code" in run.findings[0].sentence
-
-
-def test_the_terminal_checks_the_card_and_ends_with_its_verdict(
-    soft_pc: MakePc, tmp_path: Path
-) -> None:
-    pc = soft_pc(SMALL_CARD)
-    home = {"HOME": str(tmp_path), "XDG_DATA_HOME": str(tmp_path), "XDG_STATE_HOME": str(tmp_path)}
-
-    def typed(*arguments: str) -> tuple[int, dict[str, Any]]:
-        done = subprocess.run(
-            [sys.executable, "-m", "gpu_studio", "check", "--time", "1min", "--json", *arguments],
-            env=pc.env | home, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False,
-        )  # fmt: skip
-        assert "Traceback" not in done.stdout + done.stderr
-        return done.returncode, json.loads(done.stdout.splitlines()[-1])
-
-    # The slowest link there is: no busy PC makes copies too slow for it.
-    pc.set(0, pcie_gen=1, pcie_width=1, max_pcie_gen=1, max_pcie_width=1)
-    status, end = typed("--stage", "link")
-    assert (status, end["device"], end["verdict"]) == (0, "cuda:0", "passed")
-    status, end = typed("--stage", "layouts")
-    assert (status, end["verdict"]) == (1, "failed")
-    pc.fault("cudaMemcpyAsync", 719, after=20, sticky=True)
-    status, end = typed("--stage", "load,link")
-    assert (status, end["verdict"]) == (1, "failed")
-    assert [one["verdict"] for one in end["stages"]] == ["failed", "skipped"]
-    assert "Restart the PC" not in end["next_action"]  # that was said after the first failure

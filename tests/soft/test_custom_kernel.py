@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import pytest
 
-from tests.soft.child import RaisedError
 from tests.soft.conftest import MakeChild, MakePc
 from tests.softcards.catalogue import GT_1030, GTX_1650, RTX_3060
 
@@ -50,15 +49,6 @@ def test_the_kernel_compiles_for_a_gt_1030(soft_pc: MakePc, child: MakeChild) ->
     assert "for sm_61" in found[0]
 
 
-def test_a_kernel_that_does_not_compile_is_one_sentence(soft_pc: MakePc, child: MakeChild) -> None:
-    one = child(soft_pc(RTX_3060))
-    one.run(PRELUDE)
-    with pytest.raises(RaisedError, match=r'line 1: identifier "zz" is undefined') as raised:
-        one.run("Nvrtc().compile('__global__ void f(float* x) { x[0] = zz; }', 86)")
-    assert raised.value.kind == "StudioError"
-    assert "\n" not in raised.value.text
-
-
 def test_one_call_is_one_launch_on_its_card(soft_pc: MakePc, child: MakeChild) -> None:
     # Kernels long enough that a busy PC's launches are short beside them.
     pc = soft_pc(GTX_1650, replace(RTX_3060, kernel_ms=5.0))
@@ -74,38 +64,6 @@ def test_one_call_is_one_launch_on_its_card(soft_pc: MakePc, child: MakeChild) -
     assert "for sm_86" in found[0]
     assert "× as long" in found[1]  # fourteen kernels take longer than one
     assert one.run("torch.cuda.current_device()") == 0
-
-
-@pytest.mark.parametrize("threads", ["64", "128", "256", "512", "1024"])
-def test_a_block_may_have_every_number_of_threads(
-    threads: str, soft_pc: MakePc, child: MakeChild
-) -> None:
-    """Soft cards refuse an empty grid and more than 1024 threads, as cards do."""
-    one = child(soft_pc(RTX_3060))
-    one.run(PRELUDE)
-    one.run(f"call = workload.prepare(case('cuda:0', 3, threads='{threads}')); call()")
-    one.run("torch.cuda.synchronize(); call.close()")
-
-
-def test_a_refused_launch_is_the_drivers_own_error(soft_pc: MakePc, child: MakeChild) -> None:
-    pc = soft_pc(RTX_3060)
-    one = child(pc)
-    one.run(PRELUDE)
-    one.run("call = workload.prepare(case('cuda:0'))")
-    pc.fault("launch", 719)
-    with pytest.raises(RaisedError, match=r"CUDA driver error: .* \(719\)"):
-        one.run("call()")
-
-
-def test_a_kernel_that_is_not_there_is_an_error_of_the_driver(
-    soft_pc: MakePc, child: MakeChild
-) -> None:
-    pc = soft_pc(RTX_3060)
-    one = child(pc)
-    one.run(PRELUDE)
-    pc.fault("cuModuleGetFunction", 500)
-    with pytest.raises(RaisedError, match=r"\(500\)"):
-        one.run("workload.prepare(case('cuda:0'))")
 
 
 @pytest.mark.cuda13  # on soft cards the older PyTorch does not load the compiler by itself

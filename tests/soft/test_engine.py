@@ -8,13 +8,11 @@ from typing import Any
 
 import pytest
 
-from gpu_studio.core.benchmark.trust import doubts_of
-from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.failure import FailureKind
 from gpu_studio.core.messages.engine_messages import DescribeEngine
 from gpu_studio.core.messages.memory_messages import EmptyCache, MemoryRead, ReadMemory
 from gpu_studio.core.messages.message import Event
-from gpu_studio.core.messages.placement_messages import PlaceFinished, PlaceModel, UseDevice
+from gpu_studio.core.messages.placement_messages import PlaceModel
 from gpu_studio.core.messages.run_messages import (
     RunFailed,
     RunFinished,
@@ -27,7 +25,7 @@ from tests.engine.answers import only, run_request
 from tests.engine.engine_child import EngineChild
 from tests.patience import until
 from tests.soft.conftest import MakePc, StartEngine
-from tests.softcards.cards import MIB, Card, Other, SoftPc
+from tests.softcards.cards import MIB, Card, SoftPc
 from tests.softcards.catalogue import GT_1030, GTX_1650, RTX_3060
 
 
@@ -98,54 +96,6 @@ def test_a_call_takes_its_kernels_time(
     assert result.times.first_call_s >= call_s
 
 
-def test_the_stamp_knows_what_the_driver_says(soft_pc: MakePc, engine: StartEngine) -> None:
-    pc = soft_pc(GTX_1650)
-    one = engine(pc)
-
-    def result_with(**sensors: Any) -> RunFinished:
-        pc.set(0, **sensors)
-        result = one.ask(run_on("cuda:0"))[-1]
-        pc.set(0, event_reasons="auto", sm_mhz="auto")
-        return result
-
-    result = result_with()
-    assert (result.conditions.throttled, result.conditions.other_processes) == (False, False)
-    assert result_with(event_reasons=0x40).conditions.throttled is True
-    # far below the highest boost, as a laptop at its power limit: that is no throttling
-    capped = result_with(event_reasons=0x4, sm_mhz=int(0.7 * GTX_1650.clock_mhz))
-    assert (capped.conditions.throttled, capped.conditions.power_capped) == (False, True)
-    assert result_with(event_reasons=None, sm_mhz=None).conditions.throttled is None
-    pc.set_others(0, Other(4711, 100 * MIB))
-    assert result_with().conditions.other_processes is True
-
-
-def test_a_game_that_draws_before_a_run_makes_it_doubtful(
-    soft_pc: MakePc, engine: StartEngine
-) -> None:
-    pc = soft_pc(GTX_1650, RTX_3060)
-    one = engine(pc)
-    pc.set_others(1, Other(4711, 100 * MIB, graphics=True))
-    pc.set(1, gpu_percent=97)
-    alone, beside = (one.ask(run_on(device))[-1] for device in ("cuda:0", "cuda:1"))
-    assert isinstance(alone, RunFinished)
-    assert isinstance(beside, RunFinished)
-    assert alone.conditions.other_load is None
-    assert beside.conditions.other_processes is True
-    assert beside.conditions.other_load is not None
-    assert beside.conditions.other_load.percent == 97
-    assert any("97\u202f% busy before the run" in doubt.sentence for doubt in doubts_of(beside))
-
-
-def test_a_run_needs_no_nvml(soft_pc: MakePc, engine: StartEngine) -> None:
-    pc = soft_pc(GTX_1650)
-    one = engine(pc)
-    one.ask(DescribeEngine())
-    pc.fault("nvmlInit*", 18)
-    result = one.ask(run_on("cuda:0"))[-1]
-    assert isinstance(result, RunFinished)
-    assert (result.conditions.throttled, result.conditions.other_processes) == (None, None)
-
-
 @pytest.mark.cuda13
 def test_a_card_without_code_in_this_build_is_named(soft_pc: MakePc, engine: StartEngine) -> None:
     one = engine(soft_pc(GT_1030))
@@ -160,16 +110,6 @@ def test_a_card_without_code_in_this_build_is_named(soft_pc: MakePc, engine: Sta
         assert "GT 1030 (compute capability 6.1)" in failure.message
         assert "sm_75" in failure.message
         assert not failure.fatal
-
-
-def test_only_the_visible_card_is_there(soft_pc: MakePc, engine: StartEngine) -> None:
-    pc = soft_pc(GTX_1650, RTX_3060)
-    one = engine(pc, EngineEnvironment(visible_devices=pc.cards[1].uuid))
-    (used,) = one.ask(UseDevice(device="cuda:0"))
-    assert used.uuid == pc.cards[1].uuid
-    failed = one.ask(run_on("cuda:1"))[-1]
-    assert "cuda:1" in failed.failure.message
-    assert "cpu, cuda:0" in failed.failure.message
 
 
 @pytest.mark.parametrize(
@@ -253,14 +193,3 @@ def test_a_kernel_that_never_ends_does_not_keep_the_engine(
         pass
     until(lambda: pc.use_of(one.process.pid).cards[0].launches >= 2000)
     assert one.end() == 0
-
-
-def test_a_move_is_timed_until_it_has_arrived(soft_pc: MakePc, engine: StartEngine) -> None:
-    slow = {"host_copy_mb_s": 20, "device_copy_mb_s": 20}
-    first = Card("NVIDIA GeForce GTX 1650", "7.5", mib=3903, sms=14, **slow)
-    second = Card("NVIDIA GeForce RTX 3060", "8.6", mib=12044, sms=28, **slow)
-    one = engine(soft_pc(first, second))
-    for device in ("cuda:0", "cuda:1", "cpu"):  # a copy between cards returns at once
-        finished = one.ask(PlaceModel(model="linear_1000", device=device))[-1]
-        assert isinstance(finished, PlaceFinished)
-        assert finished.elapsed_s >= finished.moved_bytes / 20e6 * 0.9

@@ -18,7 +18,7 @@ from gpu_studio.engine.workloads.train_network import parameters_count
 from tests.engine.answers import run_request
 from tests.engine.engine_child import EngineChild
 from tests.soft.conftest import MakeChild, MakePc
-from tests.softcards.cards import Card, SoftPc, soft_cards
+from tests.softcards.cards import SoftPc, soft_cards
 from tests.softcards.catalogue import GTX_1650, RTX_3060
 
 # Of the data set of the second document: 1000 × 10 float32 and 1000 int64.
@@ -119,40 +119,12 @@ def test_every_sample_arrives_by_every_way(way: str, shared: Shared) -> None:
     assert (result.details.peak_allocated_bytes >= SET_BYTES) == (way == "whole_set")
 
 
-def test_pinned_memory_is_copied_twice_as_fast(soft_pc: MakePc, child: MakeChild) -> None:
-    """Soft cards copy from pageable memory at half the speed, as cards do."""
-    slow = Card("NVIDIA GeForce RTX 3060", "8.6", mib=12044, sms=28, host_copy_mb_s=10)
-    one = child(soft_pc(slow))
-    one.run(PRELUDE)
-    copying_s = {}
-    for way in WAYS:
-        one.run(
-            f"workload, one = case('dataloader', 'cuda:0', 2500, way='{way}', data_set='10000x100')"
-        )
-        copying_s[way] = one.run("workload.prepare(one).parts_s()['copying']")
-    pinned_s = 10_000 * (100 + 50) * 4 / 10e6
-    assert copying_s["batch_by_batch"] >= 2 * 0.95 * pinned_s
-    for way in ("pinned", "pinned_non_blocking"):
-        assert 0.95 * pinned_s <= copying_s[way] < 2 * pinned_s
-    assert copying_s["whole_set"] < pinned_s
-
-
 def test_workers_load_for_a_card_and_never_touch_it(shared: Shared) -> None:
     options = {"data_set": "1000x10", "way": "pinned", "num_workers": "2"}
     result, _, _ = shared.run("dataloader", 100, **options)
     assert result.verification.startswith("every sample arrived")
     assert "Starting the workers took" in result.details.findings[1]
     assert shared.users() == [shared.one.process.pid]
-
-
-@pytest.mark.parametrize("cudnn", CHOICES)
-def test_a_convolution_runs_with_every_switch(cudnn: str, shared: Shared) -> None:
-    result, launches, _ = shared.run("conv2d", 2, cudnn=cudnn)
-    assert result.verified is False
-    assert f"With “{cudnn}”" in result.details.findings[0]
-    assert "The first call of this kind took" in result.details.findings[1]
-    assert "cuDNN is switched off here" in result.details.findings[2]
-    assert launches > 10
 
 
 def test_float32_convolutions_use_tf32_on_newer_cards_and_say_so(

@@ -75,13 +75,6 @@ def test_with_transfers_each_call_copies_in_and_out(pc: SoftPc, engine: EngineCh
     assert result.reached.ceiling.startswith("PCIe link")
 
 
-def test_without_transfers_nothing_is_copied_in_a_call(pc: SoftPc, engine: EngineChild) -> None:
-    before = used(pc, engine)[1]
-    result = run_on(engine, "cuda:1", budget_s=1.0)
-    copied_bytes = used(pc, engine)[1].copied_in_bytes - before.copied_in_bytes
-    assert copied_bytes < 40 * _MATRIX_BYTES < result.samples * result.calls_per_sample * 1e6
-
-
 def test_with_a_cold_cache_something_larger_is_written_before_each_call(
     pc: SoftPc, engine: EngineChild
 ) -> None:

@@ -17,9 +17,9 @@ from gpu_studio.core.check.check_file import (
     has_record,
     read_record,
 )
-from gpu_studio.core.check.check_folder import CheckFolder, is_same_boot
+from gpu_studio.core.check.check_folder import CheckFolder
 from gpu_studio.core.check.check_record import MOST_READINGS, CheckRecord, Interruption, end_of
-from gpu_studio.core.check.check_run import CheckPlan, CheckRun, reading_of
+from gpu_studio.core.check.check_run import CheckPlan, CheckRun
 from gpu_studio.core.check.check_words import origin_text
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.messages.check_messages import CheckVitalsRead, StageOutcome
@@ -178,14 +178,6 @@ def test_whatever_a_stranger_sends_is_read_once(tmp_path: Path) -> None:
             read_record(tmp_path / name)
 
 
-def test_a_missing_file_and_a_photo_have_no_record(tmp_path: Path) -> None:
-    (tmp_path / "photo.png").write_bytes(png((b"IHDR", b"")))
-    assert not has_record(tmp_path / "photo.png")
-    assert not has_record(tmp_path / "missing.png")
-    with pytest.raises(StudioError, match="does not exist"):
-        read_record(tmp_path / "missing.png")
-
-
 @pytest.fixture(scope="module")
 def a_night() -> CheckRecord:
     """The record of a night with a reading each second, two of them unlike all others."""
@@ -212,18 +204,6 @@ def test_a_night_keeps_its_hottest_and_its_slowest_moment(a_night: CheckRecord) 
     assert saved[-1].at_s > 28_600
     assert len(encode_record(a_night)) < 60_000
     assert decode_record(encode_record(a_night)) == a_night
-
-
-def test_a_check_records_its_curves() -> None:
-    readings = check_record().readings
-    assert len(readings) == 100  # 20 a stage
-    assert readings[0].temperature_c == 38.0
-    assert readings[-1].temperature_c == 63.0
-    assert readings[0].sm_clock_mhz is not None
-    assert readings[0].power_w is not None
-    assert check_record(device="cpu").readings == ()
-    unsensed = Telemetry(pcie_replays=3)
-    assert reading_of(1.0, unsensed) is None
 
 
 def test_a_strangers_record_with_too_many_readings_is_refused() -> None:
@@ -314,14 +294,6 @@ def test_what_is_no_check_is_passed_over(tmp_path: Path) -> None:
     assert not list(tmp_path.glob("*.running"))
 
 
-@pytest.mark.parametrize(
-    ("one", "other", "is_same"),
-    [("a-b", "a-b", True), ("a-b", "c-d", False), ("1000", "1090", True), ("1000", "9000", False)],
-)
-def test_boots_are_told_apart(one: str, other: str, is_same: bool) -> None:
-    assert is_same_boot(one, other) is is_same
-
-
 CLAIMS = """
 import sys, pathlib
 from gpu_studio.core.check.check_folder import CheckFolder
@@ -352,16 +324,6 @@ def test_of_programs_that_begin_at_once_one_may_check(tmp_path: Path) -> None:
         child.communicate()
     assert folder.claim(), "the turn ends with its program"
     folder.release()
-
-
-def test_a_turn_that_was_given_back_is_free(tmp_path: Path) -> None:
-    one, other = CheckFolder(tmp_path), CheckFolder(tmp_path)
-    assert one.claim()
-    assert one.claim(), "it has it already"
-    assert not other.claim()
-    one.release()
-    assert other.claim()
-    other.release()
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="the user's own folder sees to it")

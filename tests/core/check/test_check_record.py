@@ -12,7 +12,6 @@ from gpu_studio.core.check.check_record import (
 )
 from gpu_studio.core.check.check_run import CheckPlan, CheckRun
 from gpu_studio.core.check.check_words import (
-    findings_part,
     record_facts,
     record_parts,
     result_words,
@@ -32,7 +31,6 @@ from gpu_studio.core.messages.check_messages import (
 )
 from gpu_studio.core.messages.engine_messages import EngineEnded, RequestFailed
 from gpu_studio.core.notice import Notice, Tone
-from gpu_studio.core.pause import Pause
 from tests.core.check.test_check_file import record
 from tests.fakes.check_answers import (
     STARTED_AT,
@@ -209,12 +207,6 @@ def test_each_end_has_its_next_action(record: CheckRecord, words: str) -> None:
     assert words in record.next_action
 
 
-def test_an_interruption_says_when_it_came() -> None:
-    assert of("passed", **RESTARTED).sentence == "The PC restarted 41 minutes into the check."
-    ended = (Interruption(after_s=59.0, is_restart=False),)
-    assert "less than a minute" in of("passed", interruptions=ended).sentence
-
-
 def test_a_disagreement_does_not_call_the_card_broken() -> None:
     finding = CheckFinding(
         kind="disagreement", severity="error", stage="load", count=3,
@@ -296,31 +288,7 @@ def test_a_card_without_code_is_named_with_its_driver_and_says_why() -> None:
     assert record.sentence.rstrip(".") in record.next_action
 
 
-def test_equal_findings_are_one_line_with_their_count() -> None:
-    other = msgspec.structs.replace(wrong_bit(), sentence="Another bit.")
-    lines = findings_part([hot_card(), wrong_bit(), wrong_bit(), hot_card()]).rows
-    assert [line.title for line in lines] == ["Error", "Doubt"]
-    assert lines[0].words.endswith("(2 times)")
-    (mixed,) = findings_part([wrong_bit(), other]).rows
-    assert "1 more" in mixed.words
-    assert mixed.details == ("Another bit.",)
-
-
 # ── an engine that ended ─────────────────────────────────────────────────────────────────────────
-
-
-@pytest.mark.parametrize("device", ["cuda:0", "cpu"])
-@pytest.mark.parametrize("code", [-1, -2, -3, -9, -15, -24, 129, 137, 143, 0xC000013A, 0x40010004])
-def test_a_signal_of_the_system_is_no_error_of_the_device(code: int, device: str) -> None:
-    record = ended(EngineEnded(exit_code=code), end_in="compute", device=device)
-    assert (record.verdict, record.errors) == ("inconclusive", 0)
-    assert "ended the check" in record.findings[0].sentence
-
-
-@pytest.mark.parametrize("code", [-11, -7, -6, -4, -8, 139, 0xC0000005])
-def test_a_crash_is_an_error(code: int) -> None:
-    record = ended(EngineEnded(exit_code=code), end_in="compute")
-    assert (record.verdict, record.errors) == ("failed", 1)
 
 
 def record_limits(record: CheckRecord) -> list[str]:
@@ -364,13 +332,6 @@ def test_the_facts_of_a_card_have_its_heat_and_clock_with_their_limits() -> None
     assert of_cpu["Highest temperature"] == of_cpu["Lowest clock under load"]
     assert of_cpu["Lowest clock under load"] == "not reported by this PC"
     assert of_cpu["Memory tested"].endswith("GiB free (74\u202f%), in this program's own RAM")
-
-
-def test_a_record_has_its_pauses() -> None:
-    slept = (Pause(after_s=30.0, paused_s=80.0),)
-    facts = facts_of(msgspec.structs.replace(check_record(), pauses=slept))
-    words = "The PC slept for 1:20, or the program was stopped, 0:30 into the check"
-    assert facts["Interruption"] == words
 
 
 def test_the_time_left_is_said_in_tens_of_seconds_and_no_time_after_the_plan() -> None:

@@ -9,20 +9,15 @@ from gpu_studio.core.check.check_run import CheckPlan, CheckRun
 from gpu_studio.core.check.stages import (
     CHECK_MINUTES,
     STAGES,
-    in_order,
     is_enough,
-    ram_bytes,
-    reserve_bytes,
     round_count,
     round_s,
     stage_budget_s,
-    stage_title,
     stages_for,
 )
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.messages.check_messages import (
     STAGE_NAMES,
-    CheckStarted,
     CheckVerdict,
     CheckVitalsRead,
     StageName,
@@ -157,17 +152,6 @@ def test_an_error_before_the_loss_is_counted_with_it() -> None:
     assert record.sentence.endswith("Before that, 1 error was found.")
 
 
-def test_each_pc_has_a_cpu_of_its_own() -> None:
-    def fingerprint(device: str, engines: str) -> str:
-        run = CheckRun(CheckPlan(device=device, minutes=1), "")
-        run.apply(CheckStarted(device=GT_1030, fingerprint=engines))
-        return run.fingerprint
-
-    assert fingerprint("cpu", "cpu") == "cpu"
-    assert fingerprint("attic/cpu", "cpu") == "attic/cpu"
-    assert fingerprint("attic/cuda:0", "abc") == fingerprint("cuda:0", "abc") == "abc"
-
-
 def test_patience_is_longer_until_the_first_stage() -> None:
     run = started()
     request = run.next_request()
@@ -219,35 +203,6 @@ def test_a_minute_has_no_time_for_what_is_about_pytorch() -> None:
     assert stages_for(1, "cpu") == ("load", "compute", "memory", "link")
     assert stages_for(6, "cuda:0") == stages_for(480, "cuda:0") == STAGE_NAMES
     assert stages_for(1, "vulkan:0") == stages_for(6, "vulkan:0") == ("compute", "memory")
-
-
-def test_a_stage_of_an_older_record_has_its_title() -> None:
-    assert stage_title("cool", "cuda:0") == "Cool down"
-    assert stage_title("steps", "cpu") == "Load in steps"
-    assert in_order(("link", "steps", "load", "cool", "load")) == ("load", "link")
-
-
-MIB = 1 << 20
-
-
-@pytest.mark.parametrize(
-    ("free_mib", "linux_mib", "windows_mib"),
-    [(1000, 128, 128), (1900, 152, 152), (4000, 320, 320), (8000, 400, 600), (24000, 400, 600)],
-)
-def test_the_reserve_grows_with_the_card(free_mib: int, linux_mib: int, windows_mib: int) -> None:
-    free = free_mib * MIB
-    assert reserve_bytes(free, is_windows=False) // MIB == linux_mib
-    assert reserve_bytes(free, is_windows=True) // MIB == windows_mib
-
-
-@pytest.mark.parametrize(
-    ("free_mib", "tested_mib"),
-    [(400, 40), (2000, 64), (2100, 64), (2400, 352), (8000, 2000), (64_000, 16_000)],
-)
-def test_a_quarter_of_the_free_ram_is_tested_and_2_gib_stay_free(
-    free_mib: int, tested_mib: int
-) -> None:
-    assert ram_bytes(free_mib * MIB) == tested_mib * MIB
 
 
 def test_under_three_quarters_of_the_free_memory_is_partial() -> None:

@@ -9,7 +9,6 @@ from gpu_studio.core.messages.race_messages import FrameReady, FramesOpened
 from gpu_studio.core.packed_frame import MOST_FRAMES_OF_RUN, PackedFrame
 from gpu_studio.core.race.contestant import Contestant
 from gpu_studio.core.race.side import (
-    MOST_KEPT_BYTES,
     RaceSide,
     RaceTrack,
     kept_frames,
@@ -61,26 +60,6 @@ def test_a_long_race_is_thinned_to_its_ends(count: int) -> None:
     steps = [one.steps for one in kept(side(count))]
     assert len(set(steps)) == MOST_FRAMES_OF_RUN
     assert (steps[0], steps[-1]) == (0, count - 1)
-
-
-def test_large_frames_are_fewer() -> None:
-    """512 × 512 pixels of noise are 768 KiB."""
-    ready = kept(side(40, 512, noisy=True))
-    assert 2 <= len(ready) < 40
-    assert sum(len(one.picture) for one in ready) <= MOST_KEPT_BYTES
-    assert ready[-1].steps == 39
-
-
-def test_a_side_without_pictures_has_none_to_keep() -> None:
-    bare = RaceSide("CPU", over(CPU, 1e-3), RaceTrack([frame(0, None)]))
-    assert kept_frames([bare, RaceSide("CPU", over(ONE, 1e-3))]) == {}
-
-
-def test_a_track_shows_the_frame_of_a_moment() -> None:
-    track = RaceTrack(map(frame, (1, 2, 4)))
-    assert track.at(0.05) is None
-    assert [track.at(s).steps for s in (0.1, 0.25, 0.39, 0.4, 99.0)] == [1, 2, 2, 4, 4]
-    assert RaceTrack().at(1.0) is None
 
 
 def test_a_long_race_keeps_fewer_frames_over_its_whole_time() -> None:

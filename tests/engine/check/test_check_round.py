@@ -1,5 +1,4 @@
 import threading
-from collections import deque
 from collections.abc import Callable, Generator
 from typing import Any
 
@@ -28,7 +27,7 @@ from gpu_studio.engine.check import check_round
 from gpu_studio.engine.check.check_round import CheckRound, checked_card, ecc_text
 from gpu_studio.engine.check.stage_run import StageRun
 from gpu_studio.engine.dispatcher import Dispatcher
-from tests.engine.check.stage_runs import TickingClock, few_works
+from tests.engine.check.stage_runs import TickingClock
 from tests.fakes.check_answers import STARTED_AT
 
 
@@ -175,22 +174,6 @@ def test_a_fingerprint_does_not_hold_the_uuid(monkeypatch: pytest.MonkeyPatch) -
     assert received[0] == received[2] != received[1]
 
 
-def test_a_lost_card_was_at_the_step_that_ran(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(*_: object) -> torch.Tensor:
-        raise RuntimeError("CUDA error: unspecified launch failure")
-
-    monkeypatch.setattr(torch.Tensor, "gather", fail)
-    monkeypatch.setitem(check_round.STAGES, "compute", few_works)
-    asked = request(stages=("compute",))
-    run = CheckRun(CheckPlan(device="cpu", minutes=1, stages=asked.stages), STARTED_AT)
-    run.next_request()
-    events = CheckRound(asked, threading.Event(), clock=TickingClock(0.0)).events()
-    with pytest.raises(RuntimeError, match="launch failure"):
-        deque(map(run.apply, events))
-    assert run.present is not None
-    assert run.present.doing == "Random gather"
-
-
 # ── the device ───────────────────────────────────────────────────────────────────────────────────
 
 KNOWN_CARD = Device(
@@ -208,13 +191,6 @@ def test_the_facts_name_no_copy_of_the_card() -> None:
     assert facts.power_limit_w == 30.0
     assert "GPU-1111" not in repr(facts)
     assert "0123456" not in repr(facts)
-
-
-def test_a_geforces_base_clock_is_that_of_its_name() -> None:
-    """No GeForce reports it: the table has the lowest of the versions of a name."""
-    assert checked_card(KNOWN_CARD, "cuda:0").base_clock_mhz == 1152.0
-    reported = msgspec.structs.replace(KNOWN_CARD, sm_clock_base_mhz=1227.0)
-    assert checked_card(reported, "cuda:0").base_clock_mhz == 1227.0
 
 
 @pytest.mark.parametrize(

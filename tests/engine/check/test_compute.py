@@ -7,7 +7,6 @@ import torch
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.messages.check_messages import PlantKind
 from gpu_studio.engine.check import compute, known_work
-from gpu_studio.engine.check.compute import EXACT
 from gpu_studio.engine.check.known_work import differing, fitted, in_turns
 from tests.engine.check.stage_runs import follow, run_for, works_named
 
@@ -52,7 +51,7 @@ def test_work_that_cannot_run_is_told_and_the_rest_goes_on(
     assert f"{len(works) - lacking} kinds of work" in run.tested, "only what was tested counts"
 
 
-@pytest.mark.parametrize("plant", [None, "bit", "stuck", "swap", "drop"])
+@pytest.mark.parametrize("plant", [None, "drop"])
 def test_only_where_nothing_was_right_it_is_said(plant: PlantKind | None) -> None:
     run = run_for("compute", plant)
     if plant is None:  # a card that computes nothing
@@ -110,18 +109,7 @@ def test_a_wrong_number_is_told_with_its_work_and_whether_it_comes_back(
     assert times in finding.sentence
 
 
-@pytest.mark.parametrize(("dtype", "inner", "largest"), EXACT)
-def test_the_products_are_exact_in_their_dtype(dtype: str, inner: int, largest: int) -> None:
-    """The worst sum of all: its size alone says whether every sum before it was exact."""
-    is_complex = dtype.startswith("complex")
-    total = inner * (2 * (largest // 2) ** 2 if is_complex else largest**2)
-    limit = {"float32": 2**24, "float16": 2**11, "bfloat16": 2**8, "float64": 2**53,
-             "complex64": 2**24, "complex128": 2**53}[dtype]  # fmt: skip
-    assert total <= limit
-    assert largest < 2**10 or dtype in ("float64", "complex128")
-
-
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("dtype", ["float32"])
 def test_multiply_add_is_rounded_once_in_the_answers(
     monkeypatch: pytest.MonkeyPatch, dtype: str
 ) -> None:

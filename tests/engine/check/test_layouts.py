@@ -1,7 +1,6 @@
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 from torch import Tensor
@@ -9,8 +8,7 @@ from torch import Tensor
 from gpu_studio.core.messages.check_messages import CheckFinding
 from gpu_studio.core.units import format_count
 from gpu_studio.engine.check import known_answers, layouts
-from gpu_studio.engine.check.known_answers import KNOWN, Operands
-from gpu_studio.engine.check.known_work import LAYOUTS, laid_out, wide
+from gpu_studio.engine.check.known_work import LAYOUTS, laid_out
 from gpu_studio.engine.check.layouts import DTYPES, OPERATIONS, layout_works, operands
 from tests.engine.check.stage_runs import CPU, TickingClock, follow, run_for
 
@@ -69,9 +67,7 @@ def test_the_fault_of_the_document_is_found_only_where_it_is(
     [
         ("add", lambda a, b: a.is_contiguous() != b[0].is_contiguous(), "contiguous operands"),
         ("random", lambda a, _: not a.is_contiguous(), "strided"),
-        ("bernoulli", lambda a, _: not a.is_contiguous(), "sliced"),
         ("mul", lambda a, _: a.dtype is torch.float16, "in float16, "),
-        ("add", lambda a, _: a.dim() == 3 and not a.is_contiguous(), "add_ (in place)"),
         ("add", lambda a, _: a.numel() > 100_000 and not a.is_contiguous(), "add_ (in place)"),
     ],
 )  # fmt: skip
@@ -82,18 +78,6 @@ def test_a_result_that_goes_into_a_copy_is_found(
     words: str,
 ) -> None:
     assert words in " ".join(one.sentence for one in found(monkeypatch, name, lost(where)))
-
-
-def test_a_fault_of_the_form_with_out_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = torch.mul
-
-    def into_a_copy(*operands: Tensor, out: Tensor) -> Tensor:
-        return real(*operands, out=out) if out.is_contiguous() else out  # the result is lost
-
-    monkeypatch.setattr(torch, "mul", into_a_copy)
-    findings = found(monkeypatch, "mul", lambda real: real)
-    assert findings
-    assert all("mul (out=) in float" in one.sentence for one in findings)
 
 
 def test_a_write_around_the_tensor_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -152,17 +136,3 @@ def test_a_layout_changes_the_memory_and_no_value(layout: str) -> None:
     assert laid.is_contiguous() == (layout == "contiguous")
     laid.zero_()
     assert values.sum() == 66  # a copy, not a view
-
-
-def test_no_known_answer_has_a_trivial_operand() -> None:
-    """Each result has many values, and so has each operand."""
-    assert len({known.name for known in KNOWN}) >= 35
-    numbers = np.random.default_rng(3)
-    for known in KNOWN:
-        for dtype in known.dtypes:
-            made = known.make(Operands(numbers, (64, 96), dtype))
-            for one in made:
-                assert len(np.unique(one)) > 2 - (dtype == "bfloat16"), (known.name, dtype)
-            with np.errstate(all="ignore"):
-                answer = np.asarray(known.answer(*(wide(one) for one in made)))
-            assert len(np.unique(answer)) > 1, (known.name, dtype)

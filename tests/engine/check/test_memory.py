@@ -44,15 +44,14 @@ def test_the_patterns_are_what_they_are_called() -> None:
 
 @pytest.mark.parametrize(
     ("title", "inverse"),
-    [("addresses", "inverted addresses"), ("random words", "inverted random words"),
-     ("walking ones", "walking zeros")],
-)  # fmt: skip
+    [("addresses", "inverted addresses"), ("walking ones", "walking zeros")],
+)
 def test_every_pattern_has_its_inverse(title: str, inverse: str) -> None:
     pairs = zip(words_of(title), words_of(inverse), strict=True)
     assert {first ^ second for first, second in pairs} == {2**64 - 1}
 
 
-@pytest.mark.parametrize("row", [1 << power for power in range(7, 17)])
+@pytest.mark.parametrize("row", [1 << 7, 1 << 12, 1 << 16])
 def test_each_bit_is_a_one_alone_among_its_neighbors_in_one_of_eight_passes(row: int) -> None:
     """The neighbors in its word, and those in the words one row before and after it."""
     places = np.array([-row, 0, row]) + 123_457
@@ -178,23 +177,6 @@ def test_a_wrong_word_has_its_address_whichever_chunk_has_it() -> None:
     assert finding.count == run.errors == 1
 
 
-def test_a_word_that_is_right_the_second_time_is_an_error_too(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    run = run_for("memory")
-    words = memory_of(run)
-    real, calls = words._count_wrong, []
-
-    def misread(pattern: Pattern, number: int) -> int:
-        calls.append(number)  # the second chunk is not among those of the first proof
-        return 3 if number == 1 and calls.count(1) == 1 else real(pattern, number)
-
-    monkeypatch.setattr(words, "_count_wrong", misread)
-    list(words.one_pass())
-    (finding,) = run.findings
-    assert (finding.kind, finding.count) == ("wrong_bits", 3)
-
-
 def blind_later(real: Callable[[torch.Tensor], torch.Tensor]) -> Callable[..., torch.Tensor]:
     """Return a comparison that sees everything with the first pattern, and then nothing."""
     left = iter([*[True] * 14])
@@ -204,11 +186,8 @@ def blind_later(real: Callable[[torch.Tensor], torch.Tensor]) -> Callable[..., t
 @pytest.mark.parametrize(
     "part_of",
     [
-        lambda words: words & 0xFFFFFFFF,  # of a word
-        lambda words: words & torch.iinfo(torch.int64).max,
-        lambda words: words[: len(words) * 7 // 8],
+        lambda words: words & torch.iinfo(torch.int64).max,  # of a word
         lambda words: words[:-1],
-        lambda words: words[:0],
         None,
     ],
 )

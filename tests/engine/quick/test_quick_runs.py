@@ -8,7 +8,7 @@ import pytest
 from gpu_studio.core.benchmark.trust import doubts_of
 from gpu_studio.core.benchmark.verdict import verdict_of
 from gpu_studio.core.devices.devices import Device, GpuProcess
-from gpu_studio.core.messages.engine_messages import Adapter, DescribeEngine, EngineDescribed
+from gpu_studio.core.messages.engine_messages import DescribeEngine, EngineDescribed
 from gpu_studio.core.messages.pitfall_messages import RunPitfall
 from gpu_studio.core.messages.run_messages import (
     RunFailed,
@@ -21,7 +21,6 @@ from gpu_studio.core.messages.run_messages import (
 from gpu_studio.core.telemetry import ClockReason, Telemetry
 from gpu_studio.engine.benchmark import rounds
 from gpu_studio.engine.quick import adapters, run, shaders, work
-from gpu_studio.engine.quick import dispatcher as dispatcher_module
 from gpu_studio.engine.quick.compute import Compute
 from gpu_studio.engine.quick.dispatcher import QuickDispatcher
 
@@ -41,11 +40,6 @@ def test_each_workload_is_right_on_each_device(result, name, size, device):
 @pytest.mark.parametrize("device", ["cpu", "vulkan:0"])
 def test_float16_is_right_where_it_is_offered(result, name, device):
     assert result(name, 64, device, "float16").verified is True
-
-
-def test_an_adapter_without_float16_says_so(made):
-    (failed,) = [one for one in made("matmul", 64, "opengl:0", "float16") if failure_of(one)]
-    assert "does not run in float16 on llvmpipe (software) by OpenGL" in failure_of(failed)
 
 
 def failure_of(event):
@@ -230,11 +224,6 @@ def test_what_it_cannot_do_is_a_sentence(made, monkeypatch, size, other, words):
     assert words in text
 
 
-def test_an_unknown_workload_and_adapter_are_refused(made):
-    assert "there is no conv2d" in failure_of(made("conv2d", 64, "cpu")[0])
-    assert "There is no vulkan:9 here" in failure_of(made("matmul", 64, "vulkan:9")[0])
-
-
 def test_a_stop_ends_a_run(dispatcher, made):
     stop, requests = threading.Event(), made("copy", 1, "vulkan:0")
     assert requests
@@ -278,16 +267,6 @@ def test_without_a_driver_the_cpu_is_measured_and_what_to_install_is_said(monkey
     assert found.adapters == ()
     assert "mesa-vulkan-drivers" in found.cuda_reason
     assert ("no Vulkan loader" in found.cuda_reason) is (loader is None)
-
-
-def test_where_only_opengls_software_computes_the_driver_for_vulkan_is_named(monkeypatch):
-    facts = Adapter(address="opengl:0", name="llvmpipe", interface="OpenGL", is_software=True)
-    found = [adapters.FoundAdapter(facts, None)]
-    monkeypatch.setattr(dispatcher_module, "find_adapters", lambda: found)
-    monkeypatch.setattr(adapters.sys, "platform", "linux")
-    answer = described(QuickDispatcher())
-    assert answer.adapters == (facts,)
-    assert "mesa-vulkan-drivers" in answer.cuda_reason
 
 
 def test_without_wgpu_the_cpu_is_measured(monkeypatch):

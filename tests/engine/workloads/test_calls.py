@@ -154,21 +154,6 @@ def test_a_call_is_closed_once_before_the_end_is_reported(knitting: Knitting, en
     assert isinstance(event, end)
 
 
-def test_a_call_is_closed_when_its_events_are_no_longer_read(knitting: Knitting):
-    events = Dispatcher().run(run_request(size=1, budget_s=60.0), threading.Event())
-    while not isinstance(next(events), SamplesMeasured):
-        pass
-    events.close()
-    assert [call.closed for call in knitting.calls] == [1]
-
-
-def test_a_mode_that_makes_no_sense_is_refused_before_anything_is_made(knitting: Knitting):
-    (failed,) = ask(run_request(size=1, naive=True))
-    assert isinstance(failed, RunFailed)
-    assert failed.failure.message == "Knitting has no naive form."
-    assert knitting.calls == []
-
-
 def test_the_check_of_a_large_size_closes_its_small_call(
     knitting: Knitting, monkeypatch: pytest.MonkeyPatch
 ):

@@ -10,11 +10,9 @@ import torch
 
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.engine import nvrtc
-from gpu_studio.engine.workloads.case import make_case
 from gpu_studio.engine.workloads.custom_kernel import _ALLOWED, SOURCE, CustomKernel, _compared
 from gpu_studio.engine.workloads.elementwise import crunch_the_numbers
 
-CARD = torch.device("cuda", 0)
 # What CUDA C has and C++ has not; a "launch" is a loop over the elements.
 _ON_THE_CPU = """
 #include <cstring>
@@ -71,20 +69,6 @@ def test_a_pc_without_a_card_is_told_what_would_make_it_run():
         return
     assert "NVIDIA card" in CustomKernel().skipped()
     assert "CUDA build of PyTorch" in CustomKernel().skipped()
-
-
-def test_it_is_for_cards_and_for_matrices_that_are_there():
-    workload = CustomKernel()
-    with pytest.raises(StudioError, match="does not run on cpu"):
-        make_case(workload.description, torch.device("cpu"), 64)
-    with pytest.raises(StudioError, match="workload copy"):
-        make_case(workload.description, CARD, 64, transfers=True)
-
-
-def test_the_numbers_go_through_memory_once():
-    work = CustomKernel().work(make_case(CustomKernel.description, CARD, 1024))
-    assert work.bytes_moved == work.memory_bytes == (3 + 1) * 1024 * 1024 * 4
-    assert work.operations == 14 * 1024 * 1024
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@ import multiprocessing.connection
 import os
 import subprocess
 import sys
-from itertools import product
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,6 @@ import pytest
 import torch
 
 from gpu_studio.core.benchmark.workloads import DATALOADER
-from gpu_studio.core.failure import StudioError
 from gpu_studio.core.messages.engine_messages import Stop
 from gpu_studio.core.messages.run_messages import RunFinished, RunStopped, SamplesMeasured
 from gpu_studio.core.protocol import encode
@@ -47,7 +46,7 @@ def run_with_workers(budget_s: float) -> Any:
     )
 
 
-@pytest.mark.parametrize(("way", "data_set"), list(product(WAYS, DATA_SETS)))
+@pytest.mark.parametrize(("way", "data_set"), list(zip(WAYS, cycle(DATA_SETS))))
 def test_what_arrives_and_teaches_right_is_verified(way: str, data_set: str):
     check = WORKLOAD.verify(case_of(100, way=way, data_set=data_set))
     assert check.verified, check.sentence
@@ -55,30 +54,10 @@ def test_what_arrives_and_teaches_right_is_verified(way: str, data_set: str):
     assert check.compared[0] == f"all {samples} samples"
 
 
-def test_what_workers_load_arrives_in_order():
-    check = WORKLOAD.verify(case_of(num_workers="2"))
-    assert check.verified, check.sentence
-
-
-@pytest.mark.parametrize("size", [7, 1000, 5000])
+@pytest.mark.parametrize("size", [7, 5000])
 def test_a_last_batch_may_be_smaller(size: int):
     check = WORKLOAD.verify(case_of(size))
     assert check.verified, check.sentence
-
-
-def test_one_number_that_arrives_wrong_is_found(monkeypatch: pytest.MonkeyPatch):
-    right = Feed.to_device
-
-    def broken(self: Feed, batch: Any) -> Any:
-        inputs, targets = right(self, batch)
-        inputs = inputs.clone()
-        inputs[-1, -1] = torch.nextafter(inputs[-1, -1], torch.tensor(9.0))
-        return inputs, targets
-
-    monkeypatch.setattr(Feed, "to_device", broken)
-    check = WORKLOAD.verify(case_of())
-    assert check.verified is False
-    assert "did not arrive" in check.finding
 
 
 def test_the_data_sets_are_those_of_the_documents():
@@ -202,14 +181,7 @@ def test_workers_do_not_hold_the_engines_pipes():
         os.close(read_end)
 
 
-def test_copying_is_no_extra_mode_and_caches_are_not_its_business():
-    with pytest.raises(StudioError, match="copies every batch"):
-        make_case(WORKLOAD.description, torch.device("cuda", 0), 32, transfers=True)
-    with pytest.raises(StudioError, match="neither hot nor cold"):
-        make_case(WORKLOAD.description, CPU, 32, cache="cold")
-
-
-@pytest.mark.parametrize(("way", "data_set"), list(product(WAYS, DATA_SETS)))
+@pytest.mark.parametrize(("way", "data_set"), list(zip(WAYS, cycle(DATA_SETS))))
 def test_its_snippet_runs_as_it_stands(way: str, data_set: str, capsys: pytest.CaptureFixture[str]):
     lines = WORKLOAD.snippet(case_of(500, way=way, data_set=data_set))
     exec(compile(lines, "snippet", "exec"), {"__name__": "__main__"})
@@ -219,22 +191,11 @@ def test_its_snippet_runs_as_it_stands(way: str, data_set: str, capsys: pytest.C
 
 
 def test_a_snippet_with_workers_runs_as_a_file(tmp_path: Path):
-    for workers in ("4", "2", "1"):
-        lines = WORKLOAD.snippet(case_of(500, num_workers=workers))
-        assert f"num_workers={workers}" in lines
-    # Only the number differs, so the last of them speaks for all.
+    lines = WORKLOAD.snippet(case_of(500, num_workers="1"))
     path = tmp_path / "feed.py"
     path.write_text(lines)
     printed = subprocess.check_output([sys.executable, str(path)], text=True, timeout=500)
     assert float(printed.removesuffix(" s a call\n")) > 0
-
-
-def test_pinning_is_asked_for_on_a_card_alone():
-    for way, on_card in product(WAYS, [False, True]):
-        device = torch.device("cuda", 1) if on_card else CPU
-        case = make_case(WORKLOAD.description, device, 32, options={"way": way})
-        wanted = on_card and way.startswith("pinned")
-        assert ("pin_memory=True" in WORKLOAD.snippet(case)) == wanted
 
 
 def test_the_ways_are_options_of_the_feed(monkeypatch: pytest.MonkeyPatch):

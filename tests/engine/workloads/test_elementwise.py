@@ -1,6 +1,5 @@
 """The two forms of the ten statements; what both have in common is in `test_workloads`."""
 
-import weakref
 from typing import Any
 
 import pytest
@@ -8,39 +7,11 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from gpu_studio.core.messages.run_messages import RunFinished
-from gpu_studio.core.tensors import DTYPES
 from gpu_studio.engine.workloads.case import Case
-from gpu_studio.engine.workloads.elementwise import FORMS, Elementwise
+from gpu_studio.engine.workloads.elementwise import Elementwise
 from tests.engine.answers import ask, run_request
 
 CPU = torch.device("cpu")
-
-
-class Accounting(TorchDispatchMode):
-    """Counts what PyTorch really does: operations, bytes, and the matrices alive at once."""
-
-    def __init__(self, operands: int, size: int) -> None:
-        super().__init__()
-        self._size = size
-        self._alive: list[weakref.ref[torch.Tensor]] = []
-        self._operands = operands
-        self.operations = 0
-        self.bytes_moved = 0
-        self.most_alive = 0
-
-    def __torch_dispatch__(
-        self, function: Any, types: Any, arguments: Any = (), named: Any = None
-    ) -> Any:
-        result = function(*arguments, **(named or {}))
-        matrices = [part for part in arguments if isinstance(part, torch.Tensor) and part.dim()]
-        self.operations += 1
-        self.bytes_moved += sum(part.nbytes for part in [*matrices, result])
-        self._alive.append(weakref.ref(result))
-        alive = (one for reference in self._alive if (one := reference()) is not None)
-        # What was computed in place is no matrix of its own.
-        storages = {one.untyped_storage().data_ptr() for one in alive}
-        self.most_alive = max(self.most_alive, self._operands + len(storages))
-        return result
 
 
 class Corrupting(TorchDispatchMode):
@@ -64,20 +35,7 @@ def case_of(form: str, size: int = 24, dtype: str = "float32") -> Case:
     return Case(device=CPU, size=size, dtype=getattr(torch, dtype), options={"form": form})
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_each_form_counts_what_pytorch_does(form: str):
-    case = case_of(form)
-    operands = Elementwise().operands(case)
-    with Accounting(operands=3, size=24) as counted:
-        Elementwise().compute(case)(*operands)
-    work = Elementwise().work(case)
-    assert counted.operations == FORMS[form].passes
-    assert counted.bytes_moved == work.bytes_moved == work.throughput_work
-    assert form != "statements" or work.operations == counted.operations * 24 * 24
-    assert counted.most_alive * 24 * 24 * 4 == work.memory_bytes
-
-
-@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 @pytest.mark.parametrize(
     ("form", "operation"),
     [("statements", "add"), ("statements", "sub"), ("fused", "add_"), ("fused", "addcmul_")],

@@ -12,7 +12,6 @@ from gpu_studio.engine.workloads.copy import Copy
 from gpu_studio.engine.workloads.custom_kernel import CustomKernel
 from gpu_studio.engine.workloads.dataloader import Dataloader
 from gpu_studio.engine.workloads.elementwise import Elementwise, crunch_the_numbers
-from gpu_studio.engine.workloads.launch import Launch
 from gpu_studio.engine.workloads.linear import LinearLayer
 from gpu_studio.engine.workloads.matmul import Matmul
 from gpu_studio.engine.workloads.registry import WORKLOADS
@@ -74,9 +73,8 @@ def rounded(to: str) -> Fault:
     return lambda result: result.to(getattr(torch, to)).to(result.dtype)
 
 
-def faults_of(dtype: str, *, rolls: bool = True) -> list[tuple[str, Fault]]:
-    found = [(name, fault) for name, fault in FAULTS.items() if rolls or "rolled" not in name]
-    return [*found, *((f"rounded to {to}", rounded(to)) for to in SHORTER[dtype])]
+def faults_of(dtype: str) -> list[tuple[str, Fault]]:
+    return [*FAULTS.items(), *((f"rounded to {to}", rounded(to)) for to in SHORTER[dtype])]
 
 
 def case_of(workload: Any, size: int, dtype: str = "float32", **options: str) -> Case:
@@ -94,7 +92,8 @@ TENSORS = [
     (workload, dtype, options)
     for workload in WORKLOADS
     if isinstance(workload, TensorWorkload)
-    for dtype in workload.description.dtypes
+    for dtype in ("float64", "float32", "bfloat16")
+    if dtype in workload.description.dtypes
     for options in options_of(workload)[: None if dtype == "float32" else 1]
 ]
 
@@ -149,22 +148,7 @@ def test_one_of_four_tiles_in_place_of_all_is_refused(
         assert workload.verify(case).verified is False
 
 
-@pytest.mark.parametrize("dtype", SHORTER)
-@pytest.mark.parametrize("size", [1, 600])
-def test_asking_without_an_effect_is_refused(
-    dtype: str, size: int, monkeypatch: pytest.MonkeyPatch
-):
-    workload = Launch()
-    case = case_of(workload, size, dtype)
-    assert workload.verify(case).verified
-    no_effect: list[tuple[str, Fault]] = [("nothing is done", torch.Tensor.neg)]
-    for name, fault in (*faults_of(dtype, rolls=size > 1), *no_effect):
-        with planted(workload, fault, monkeypatch):
-            assert workload.verify(case).verified is False, name
-
-
-@pytest.mark.parametrize("which", [0, 1, 2])
-@pytest.mark.parametrize("dtype", SHORTER)
+@pytest.mark.parametrize(("dtype", "which"), [("float64", 0), ("float32", 1), ("bfloat16", 2)])
 def test_a_wrong_convolution_or_gradient_is_refused(
     dtype: str, which: int, monkeypatch: pytest.MonkeyPatch
 ):
@@ -187,71 +171,7 @@ def test_a_wrong_convolution_or_gradient_is_refused(
             assert workload.verify(case).verified is False, name
 
 
-# Lavin and Gray, Fast algorithms for convolutional neural networks (2016): F(4 × 4, 3 × 3).
-OF_INPUT = [
-    [4, 0, -5, 0, 1, 0],
-    [0, -4, -4, 1, 1, 0],
-    [0, 4, -4, -1, 1, 0],
-    [0, -2, -1, 2, 1, 0],
-    [0, 2, -1, -2, 1, 0],
-    [0, 4, 0, -5, 0, 1],
-]
-OF_FILTER = [
-    [1 / 4, 0, 0],
-    [-1 / 6, -1 / 6, -1 / 6],
-    [-1 / 6, 1 / 6, -1 / 6],
-    [1 / 24, 1 / 12, 1 / 6],
-    [1 / 24, -1 / 12, 1 / 6],
-    [0, 0, 1],
-]
-OF_RESULT = [[1, 1, 1, 1, 1, 0], [0, 1, -1, 2, -2, 0], [0, 1, 1, 4, 4, 0], [0, 1, -1, 8, -8, 1]]
-
-
-def winograd(pictures: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
-    """Convolve as cuDNN's Winograd does, tile by tile of 4 × 4, in the dtype of the operands."""
-    of_input, of_filter, of_result = (
-        torch.tensor(matrix, dtype=pictures.dtype) for matrix in (OF_INPUT, OF_FILTER, OF_RESULT)
-    )
-    padded = torch.nn.functional.pad(pictures, (1, 1, 1, 1))
-    tiles = padded.unfold(2, 6, 4).unfold(3, 6, 4)
-    inputs = of_input @ tiles @ of_input.T
-    filters = of_filter @ weights @ of_filter.T
-    products = torch.einsum("nchwij,kcij->nkhwij", inputs, filters)
-    results = of_result @ products @ of_result.T
-    return results.permute(0, 1, 2, 4, 3, 5).reshape(pictures.shape)
-
-
-def test_winograds_rounding_is_no_wrong_result():
-    case = case_of(Conv2d(), 1)
-    pictures, weights, _ = (one.detach() for one in conv2d._operands(case, conv2d.seeded()))
-    found = winograd(pictures, weights)
-    doubles = (pictures.double(), weights.double())
-    expected = torch.nn.functional.conv2d(*doubles, padding=1)
-    magnitude = torch.nn.functional.conv2d(*map(torch.abs, doubles), padding=1)
-    direct = torch.nn.functional.conv2d(pictures, weights, padding=1)
-    # It is not the direct way in disguise.
-    assert (found - expected).abs().max() > 2 * (direct - expected).abs().max()
-    assert conv2d._wrong(case, found, expected, magnitude) == ""
-    assert conv2d._wrong(case, found * 1.01, expected, magnitude) != ""
-
-
-@pytest.mark.parametrize("shorter", ["float16", "bfloat16"])
-def test_a_convolution_in_tf32_may_round_its_factors_and_not_its_result(
-    shorter: str, monkeypatch: pytest.MonkeyPatch
-):
-    monkeypatch.setattr(conv2d, "_computes_in", lambda _case: conv2d.TF32)
-    case = case_of(Conv2d(), 1)
-    pictures, weights, _ = (one.detach() for one in conv2d._operands(case, conv2d.seeded()))
-    expected = torch.nn.functional.conv2d(pictures.double(), weights.double(), padding=1)
-    # float16 has as many digits as TF32: rounded operands stand in for a card's.
-    factors = (one.half().float() for one in (pictures, weights))
-    found = torch.nn.functional.conv2d(*factors, padding=1)
-    assert conv2d._wrong(case, found, expected, expected.abs()) == ""
-    assert conv2d._wrong(case, rounded(shorter)(found), expected, expected.abs()) != ""
-    assert conv2d._wrong(case, found * 1.01, expected, expected.abs()) != ""
-
-
-AMPS = [("off", "default"), ("on", "float16"), ("on", "bfloat16")]
+AMPS = [("off", "default"), ("on", "bfloat16")]
 
 
 def learning_rate_of(factor: float) -> Callable[[Training], None]:
@@ -291,12 +211,10 @@ def in_another_dtype(training: Training) -> None:
 
 STEP_FAULTS = {
     "a learning rate 1.01 times as large": learning_rate_of(1.01),
-    "a learning rate 22 % off": learning_rate_of(0.78),
     "no momentum": without_momentum,
     "only one step is taken": forgets_a_step,
     "gradients of zero": gradient_becomes(0.0),
     "gradients that are no numbers": gradient_becomes(float("nan")),
-    "gradients half as large": gradient_becomes(0.5),
     "a bias's gradients half as large": gradient_becomes(0.5, "bias"),
     "products in another dtype": in_another_dtype,
 }
@@ -320,8 +238,7 @@ def test_a_step_that_learns_wrong_is_refused(
     assert workload.verify(case).verified is False
 
 
-@pytest.mark.parametrize("part", [0, 1])
-@pytest.mark.parametrize("fault", [name for name in FAULTS if name != "on another device"])
+@pytest.mark.parametrize(("fault", "part"), [("one is off", 0), ("stale", 1)])
 def test_samples_that_arrive_wrong_are_refused(
     fault: str, part: int, monkeypatch: pytest.MonkeyPatch
 ):
@@ -336,7 +253,7 @@ def test_samples_that_arrive_wrong_are_refused(
     assert workload.verify(case_of(workload, 500)).verified is False
 
 
-@pytest.mark.parametrize("rate", [0.0, 0.99, 1.01, float("nan")])
+@pytest.mark.parametrize("rate", [0.99, float("nan")])
 def test_an_epoch_that_teaches_something_else_is_refused(
     rate: float, monkeypatch: pytest.MonkeyPatch
 ):
@@ -353,7 +270,7 @@ def test_an_epoch_that_teaches_something_else_is_refused(
     assert workload.verify(case).verified is False
 
 
-@pytest.mark.parametrize("fault", [name for name in FAULTS if name != "on another device"])
+@pytest.mark.parametrize("fault", ["zeros", "stale", "one is off"])
 def test_a_copy_that_brings_something_else_is_refused(fault: str, monkeypatch: pytest.MonkeyPatch):
     workload = Copy()
 

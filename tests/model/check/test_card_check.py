@@ -8,13 +8,11 @@ import pytest
 
 from gpu_studio.core.check.check_folder import CheckFolder
 from gpu_studio.core.check.check_record import CheckRecord
-from gpu_studio.core.messages.check_messages import STAGE_NAMES, CheckStageBegan, RunCheck
-from gpu_studio.core.messages.memory_messages import ReadMemory
+from gpu_studio.core.messages.check_messages import STAGE_NAMES, RunCheck
 from gpu_studio.model.check.card_check import CardCheck
 from gpu_studio.model.engine_session import EngineState
 from tests.driving.window import wait_until
 from tests.fakes.check_answers import answer_with, check_round, requests_of, wrong_bit
-from tests.fakes.other_pcs import line_lost
 from tests.fakes.pc import two_cards
 from tests.fakes.scripted_engine import Engines, Pause, ScriptedEngine
 from tests.patience import limit
@@ -37,21 +35,6 @@ def folder(tmp_path: Path) -> CheckFolder:
 def hurry(check: CardCheck) -> None:
     """Wait for the end of a replaced engine no longer than a moment."""
     assert check._session is not None
-
-
-def test_the_first_card_is_checked_for_six_minutes(check: CardCheck, engines: Engines) -> None:
-    programs_own = engines.latest
-    check.start()
-    record = finish(check)
-
-    (request,) = requests_of(engines)
-    own = next(engine for engine in engines.made if request in engine.requests)
-    assert own is not programs_own
-    wait_until(lambda: own.is_closed)
-    assert (request.device, request.stages, request.round_s) == ("cuda:0", STAGE_NAMES, 360.0)
-    assert request.plant is None
-    assert (record.verdict, record.errors) == ("passed", 0)
-    assert record.program.startswith("GPU Studio")
 
 
 def paused(engines: Engines) -> ScriptedEngine:
@@ -230,18 +213,6 @@ def test_where_nothing_can_be_kept_the_check_runs_and_it_is_reported(
     wait_until(lambda: "could not be kept" in check.outcome.sentence)
 
 
-def test_a_reading_of_the_memory_does_not_hold_the_check_up(
-    check: CardCheck, engines: Engines
-) -> None:
-    engines.scripts[ReadMemory] = [Pause()]
-    check._studio.session.submit(ReadMemory(device="cuda:0"))
-    engine = paused(engines)
-    assert check.can_run
-    check.start()
-    assert finish(check).verdict == "passed"
-    assert engine.was_abandoned
-
-
 def test_an_experiment_with_the_memory_comes_first(check: CardCheck) -> None:
     changes: list[bool] = []
     check.changed.connect(lambda: changes.append(check.can_run))
@@ -281,21 +252,3 @@ def test_a_sleep_is_no_fault_and_its_stage_runs_again(check: CardCheck, engines:
     first, second = requests_of(engines)
     assert second.stages == STAGE_NAMES[STAGE_NAMES.index("memory") :]
     assert second.round == first.round
-
-
-def test_a_line_that_is_cut_is_no_fault_of_the_card(check: CardCheck, engines: Engines) -> None:
-    def cut(_engine: object, request: RunCheck) -> Iterator[object]:
-        for event in check_round(request):
-            if isinstance(event, CheckStageBegan) and event.stage == "memory":
-                yield event
-                yield line_lost()
-                return
-            yield event
-
-    engines.scripts[RunCheck] = cut
-    check.start()
-    record = finish(check)
-
-    assert record.verdict == "inconclusive"
-    assert record.has_tested, "what was tested is kept"
-    assert "The connection to attic was lost." in record.findings[-1].sentence

@@ -10,7 +10,7 @@ from gpu_studio.core.race.contestant import Contestant
 from gpu_studio.model.pc import Pc
 from gpu_studio.model.race.race import Race
 from gpu_studio.model.studio import Studio
-from tests.fakes.descriptions import described, described_with_cuda
+from tests.fakes.descriptions import described_with_cuda
 from tests.fakes.other_pcs import OtherPcs
 from tests.fakes.pc import two_cards
 from tests.fakes.race_answers import race_run
@@ -54,19 +54,6 @@ def test_a_chosen_card_stays_chosen_when_it_gets_another_number(
     left, right = race.chosen
     assert (left.label, left.contestant.device) == ("RTX 3060", "cuda:0")
     assert right.contestant == Contestant(device="cpu")
-
-
-def test_a_single_core_races_two_precisions(
-    qtbot: QtBot, racing: Engines, studio: Studio, race: Race
-) -> None:
-    racing.scripts[DescribeEngine] = [described(cpu_threads=1)]
-    studio.session.restart()
-    qtbot.waitUntil(lambda: studio.session.is_free)
-    assert studio.session.description.cpu_threads == 1
-
-    left, right = (entry.contestant for entry in race.chosen)
-
-    assert left.dtype != right.dtype
 
 
 def test_the_lever_stops_a_race_and_runs_the_last_size(
@@ -125,13 +112,6 @@ def test_a_race_that_is_over_can_be_watched_again(qtbot: QtBot, race: Race) -> N
 
     assert not race.is_replaying
     assert race.now_s == finish_s
-
-
-def test_another_choice_brings_the_question_back(qtbot: QtBot, race: Race) -> None:
-    run(qtbot, race)
-    race.choose(picture="grow")
-    assert (race.sides, race.verdict, race.raced.name) == ((), None, "grow")
-    assert all(lane.is_to_come for lane in race.moment(("cpu", "cpu")).lanes())
 
 
 def test_the_devices_of_another_pc_race_there(

@@ -71,24 +71,6 @@ def test_the_last_of_several_files_is_opened(qtbot: QtBot, studio: Studio, tmp_p
     files.close()
 
 
-def test_a_window_that_closes_ends_what_it_opens(
-    qtbot: QtBot, studio: Studio, tmp_path: Path
-) -> None:
-    (tmp_path / "a.jpg").write_bytes(HOSTILE["passes.jpg"]())
-    files = RaceFiles(studio, studio)
-    said: list[str] = []
-    files.notified.connect(lambda notice: said.append(notice.sentence))
-    files.open_file(tmp_path / "a.jpg")
-    qtbot.waitUntil(lambda: said == ["Opening a.jpg…"])
-    begin_s = time.monotonic()
-    files.close()
-    assert time.monotonic() - begin_s < 3, "it would take five seconds"
-    assert not files.is_reading
-
-
-_CALLED = "tests.process.called"
-
-
 def opened(path: Path, decoder: str = DECODER) -> object:
     return open_picture(path, ChildCall(decoder, memory_bytes=MEMORY_BYTES))
 

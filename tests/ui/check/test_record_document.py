@@ -21,7 +21,7 @@ from gpu_studio.ui.check.record_document import RecordDocument, png_of_record
 from gpu_studio.ui.plots.live_plot import LivePlot
 from gpu_studio.ui.theme import Theme
 from tests.driving.window import find
-from tests.fakes.check_answers import check_record, check_until, wrong_bit
+from tests.fakes.check_answers import check_record, wrong_bit
 
 with_qt = pytest.mark.usefixtures("qapp")
 HOSTILE = '</script><img src="http://example.org/x"> & "quoted"'
@@ -111,12 +111,6 @@ def test_stages_stand_on_the_time_axis_where_they_ran() -> None:
     assert [mark.label for mark in night.marks] == [str(number) for number in range(1, 17)]
 
 
-def test_a_running_check_leaves_room_for_the_stages_to_come() -> None:
-    lane = lanes_of(check_until("compute", minutes=6))[0]
-    assert len(lane.marks) == STAGE_NAMES.index("compute") + 1
-    assert lane.end_s == pytest.approx(360, rel=0.05)
-
-
 def test_limits_are_those_of_the_card_and_a_missing_sensor_has_no_lane() -> None:
     heat, clock, power = lanes_of(check_record())
     assert (heat.limit, clock.limit, power.limit) == (94, 1227, 30)
@@ -133,11 +127,6 @@ def test_a_pause_of_the_readings_is_a_gap() -> None:
     _, ys = lane.points["temperature_c"]
     assert [place for place, y in enumerate(ys) if y != y] == [40]
     assert len(ys) == 81
-
-
-def test_a_reading_that_no_sensor_has_is_not_drawn() -> None:
-    (lane,) = lanes_of(with_readings(*(Telemetry(at_s=s, power_w=10.0**s) for s in range(99))))
-    assert max(y for y in lane.points["power_w"][1] if y == y) == 1e6
 
 
 @pytest.mark.parametrize("width", [640, 900, 1300])

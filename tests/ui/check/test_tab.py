@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QComboBox, QFileDialog, QLabel, QPushButton, QTableView, QTabWidget
+from PySide6.QtWidgets import QComboBox, QFileDialog, QLabel, QPushButton, QTabWidget
 from pytestqt.qtbot import QtBot
 
 from gpu_studio.core.check.check_file import encode_record, read_record
@@ -22,7 +22,6 @@ from gpu_studio.ui.plots.live_plot import LivePlot
 from gpu_studio.ui.tabs import TABS
 from gpu_studio.ui.theme import Theme
 from gpu_studio.ui.trust_chip import TrustChip
-from tests.driving.pages import settle
 from tests.driving.window import (
     choose,
     choose_data,
@@ -183,17 +182,6 @@ def test_a_pass_says_what_was_tested_and_no_more(tab: CheckTab, ready_studio: St
 
 
 @with_cards
-def test_what_a_stage_tested_never_pushes_its_result_out_of_sight(tab: CheckTab) -> None:
-    run(tab)
-    tab.resize(500, 700)
-    settle()
-    view = find(tab, "check.stages", QTableView)
-    assert view.horizontalScrollBar().maximum() == 0
-    (_, _, _, tested), *_ = table(tab, "check.stages")
-    assert view.model().index(0, 3).data(Qt.ItemDataRole.ToolTipRole) == tested
-
-
-@with_cards
 def test_a_fault_made_on_purpose_is_marked_everywhere(
     tab: CheckTab, engines: Engines, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -250,18 +238,6 @@ def test_a_record_is_saved_and_opens_again(
     assert text(tab, "check.errors") == "1 error"
     assert name in text(tab, "check.origin")
     assert sees(tab, "check.curves.°C"), "the curves are in the record"
-
-
-@with_cards
-def test_without_an_ending_the_chosen_kind_decides(
-    tab: CheckTab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    run(tab)
-    chosen = str(tmp_path / "a"), "JSON (*.json)"
-    monkeypatch.setattr(QFileDialog, "getSaveFileName", lambda *_: chosen)
-    click(tab, "check.save")
-    opened = read_record(tmp_path / "a.json")
-    assert msgspec.structs.replace(opened, origin="") == tab.check.record
 
 
 @with_cards

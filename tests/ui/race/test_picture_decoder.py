@@ -16,7 +16,7 @@ from gpu_studio.core.race.picture_file import (
     RefusedPicture,
 )
 from gpu_studio.ui.race import picture_decoder
-from gpu_studio.ui.race.picture_decoder import decode, picture_of
+from gpu_studio.ui.race.picture_decoder import decode
 from tests.hostile_pictures import HOSTILE, bmp, flat_webp, gif, gray_jpeg, png_bomb, riff
 
 pytestmark = pytest.mark.usefixtures("qapp")
@@ -90,15 +90,6 @@ def test_what_is_transparent_becomes_white(tmp_path: Path) -> None:
     assert pixels_in(decode(tmp_path / "a.png")).min() == 255
 
 
-def test_colors_of_print_can_be_learned() -> None:
-    image = QImage(9, 9, _FORMATS.Format_RGB32)
-    image.fill(QColor(200, 100, 50))
-
-    pixels = pixels_in(picture_of(image.convertToFormat(_FORMATS.Format_CMYK8888)))
-
-    assert np.abs(pixels[4, 4].astype(int) - (200, 100, 50)).max() <= 3
-
-
 def test_a_photo_is_turned_as_its_camera_says(tmp_path: Path) -> None:
     image = QImage(64, 32, _FORMATS.Format_RGB32)
     image.fill(QColor("black"))
@@ -163,9 +154,3 @@ def test_a_picture_that_is_cut_off_anywhere_is_an_answer(tmp_path: Path, kind: s
         path.write_bytes(content[:size])
         found = decode(path)
         assert isinstance(found, DecodedPicture) or found.reason
-
-
-def test_what_is_no_file_is_an_answer(tmp_path: Path) -> None:
-    found = [decode(tmp_path), decode(tmp_path / "missing.png")]
-
-    assert all(isinstance(one, RefusedPicture) and one.reason for one in found)

@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from PySide6.QtCore import QByteArray, QRectF, QSizeF
+from PySide6.QtCore import QByteArray
 from PySide6.QtGui import QColor, QImage, QImageReader
 from PySide6.QtWidgets import QLabel
 
@@ -10,7 +10,6 @@ from gpu_studio.core.race.picture_file import CHUNK
 from gpu_studio.core.race.stage_view import LaneView, PaintOrder, StageView
 from gpu_studio.process.child_call import ChildCall
 from gpu_studio.ui.race.painter import LARGEST_BYTES, painted_file
-from gpu_studio.ui.race.race_lane import place_in
 from gpu_studio.ui.race.race_stage import StagePage, painted
 
 LIME = PackedFrame(pack_rows(b"\0\xff\0" * 160 * 90), 160, 90)
@@ -54,15 +53,6 @@ def test_on_every_screen_two_pictures_fill_the_stage_and_no_word_is_cut(theme, q
             assert label.width() >= label.sizeHint().width(), label.objectName()
 
 
-def test_each_moment_of_a_film_is_laid_out_anew(theme):
-    theme.apply()
-    both = VIEW._replace(lanes=(LANE, LANE))
-    short = LANE._replace(clock="0", pace="–", steps="0", achieved="", state="")
-    *_, last = painted([VIEW._replace(lanes=(short, short)), both], (960, 540), theme)
-    (alone,) = painted([both], (960, 540), theme)
-    assert last == alone
-
-
 def test_a_long_headline_is_smaller_and_whole(theme, qtbot):
     theme.apply()
     page = StagePage(theme)
@@ -73,18 +63,6 @@ def test_a_long_headline_is_smaller_and_whole(theme, qtbot):
         label = page.findChild(QLabel, "race.stage.headline")
         label.ensurePolished()
         assert label.sizeHint().width() <= page.width()
-
-
-@pytest.mark.parametrize(
-    ("shape_of", "is_whole"),
-    [((16, 9), False), ((10, 16), True), ((1, 10), True), ((10, 1), True)],
-    ids=str,
-)
-def test_a_picture_fills_its_place_only_if_it_loses_little(shape_of, is_whole):
-    frame = QRectF(0, 0, 445, 262)
-    place = place_in(frame, QSizeF(*shape_of))
-    assert frame.contains(place) is is_whole
-    assert is_whole or place.contains(frame)
 
 
 def test_a_picture_has_the_size_for_a_preview_and_the_race_inside():

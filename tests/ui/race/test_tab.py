@@ -1,7 +1,6 @@
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import pytest
@@ -21,20 +20,17 @@ from gpu_studio.core.messages.run_messages import (
     RunFailed,
     RunInTurns,
     RunWorkload,
-    WorkloadDescription,
 )
 from gpu_studio.core.notice import Tone
 from gpu_studio.core.race.contestant import Contestant, race_requests
 from gpu_studio.core.race.picture_file import CHUNK, decode_shared
-from gpu_studio.core.race.pictures import LEARN, PICTURES
-from gpu_studio.core.race.stage_view import LaneView
-from gpu_studio.core.resources import MissingResourceError
+from gpu_studio.core.race.pictures import LEARN
 from gpu_studio.model.engine_session import EngineState
 from gpu_studio.model.pages import RACE, Destination
 from gpu_studio.model.studio import Studio
 from gpu_studio.ui.main_window import MainWindow
-from gpu_studio.ui.race import race_lane, race_stage
-from gpu_studio.ui.race.race_lane import RacePicture, poster
+from gpu_studio.ui.race import race_stage
+from gpu_studio.ui.race.race_lane import RacePicture
 from gpu_studio.ui.race.race_tab import RaceTab
 from gpu_studio.ui.theme import Theme
 from gpu_studio.ui.trust_chip import TrustChip
@@ -106,15 +102,6 @@ def test_own_code_races_in_an_engine_of_its_own(tab: RaceTab, engines: Engines) 
     wait_until(lambda: tab.race.own.session.state is EngineState.ABSENT)
 
 
-def test_without_a_picture_the_bar_takes_its_place(tab: RaceTab) -> None:
-    shown, middles = picture(tab), set()
-    for share in (0.0, 1.0):
-        shown.show_lane(LaneView(name="CPU", role="cpu", share=share))
-        middle = shown.grab().toImage().pixelColor(shown.width() // 2, shown.height() // 2)
-        middles.add(middle.name())
-    assert len(middles) == 2
-
-
 def test_a_fresh_tab_offers_the_race_of_this_pc(tab: RaceTab) -> None:
     assert text(tab, "race.sentence").endswith("?")
     assert [chips(tab, side)[0] for side in ("left", "right")] == [
@@ -127,49 +114,6 @@ def test_a_fresh_tab_offers_the_race_of_this_pc(tab: RaceTab) -> None:
     tab._studio.settings.change(unsaved="race.webp")
     tab.show()
     assert "race.webp" in text(tab, "race.outcome")
-
-
-def waiting_run(request: RunWorkload) -> Iterator[Any]:
-    """Yield a run of a race; the first one waits before its first frame."""
-    for event in race_run(request):
-        if isinstance(event, FrameReady) and event.number == 0 and request.run_id == "race-1":
-            yield Pause()
-        yield event
-
-
-@pytest.mark.parametrize("drawn", PICTURES, ids=lambda one: one.name)
-def test_before_its_first_frame_each_picture_is_seen_veiled(
-    tab: RaceTab, engines: Engines, drawn: WorkloadDescription
-) -> None:
-    def to_come() -> set[bytes]:
-        lanes = [picture(tab, side) for side in ("left", "right")]
-        return {bytes(lane.image.constBits()) for lane in lanes if lane.is_dimmed}
-
-    engines.scripts[RunWorkload] = lambda _engine, request: waiting_run(request)
-    click(tab, f"race.picture.{drawn.name}")
-    (shown,) = to_come()
-    click(tab, "race.run")
-    wait_until(lambda: engines.latest.paused.is_set())
-    assert to_come() == {shown}
-    engines.latest.go()
-    wait_over(tab)
-    assert not to_come()
-    assert {one.workload for one in requests_of(engines)} == {drawn.name}
-
-
-def test_without_the_file_of_a_poster_the_place_is_plain(
-    tab: RaceTab, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def missing(name: str) -> Path:
-        raise MissingResourceError(name, "is missing")
-
-    poster.cache_clear()
-    monkeypatch.setattr(race_lane, "resource_path", missing)
-    click(tab, "race.picture.swarm")
-    assert picture(tab).image is None
-    run(tab)
-    poster.cache_clear()  # so that no other test misses it
-    assert picture(tab).image is not None
 
 
 def test_one_click_ends_with_a_sentence_and_two_pictures(tab: RaceTab) -> None:
