@@ -98,7 +98,7 @@ def build_window(
         sensor_source: the stream of telemetry; the sensor reader's child by default.
         settings: the user's choices; those in the user's configuration folder by default.
         log_path: the log file for children and the Help menu.
-        data_folder: the folder for results; None keeps them only in memory.
+        data_folder: the folder for results; None keeps none.
         tabs_after_paint: make the hidden tabs after the first paint.
         bad_end: the end of the log of a start that crashed.
         builds: the builds that the window installs for itself; None if PyTorch is a package of

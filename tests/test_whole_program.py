@@ -40,8 +40,8 @@ history = window.findChild(HistoryModel)
 click(window, "benchmark.run")
 wait(lambda: not run.isEnabled())
 wait(lambda: run.isEnabled() and studio.session.state is EngineState.READY)
-wait(lambda: history.trouble)
-print("history", history.trouble)
+wait(lambda: history.notice.sentence)
+print("history", history.notice.sentence)
 print("caption", text(window, "benchmark.plot.caption"))
 print("rows", results.rowCount())
 settings.change(theme="dark")
@@ -88,6 +88,6 @@ def test_a_full_disk_is_reported_and_nothing_is_lost(tmp_path: Path):
     assert int(output["rows"]) >= 1
     assert "element by element" in output["caption"].lower()
     assert str(settings) in output["banner"]
-    assert "run" in output["history"]
+    assert "Cannot save results" in output["history"]
     assert json.loads(settings.read_text(encoding="utf-8"))["theme"] == "light"
     assert {one.name for one in tmp_path.iterdir()} <= {"settings.json", "data"}

@@ -99,11 +99,12 @@ def history() -> History:
 
 
 def keep_run(into: History, run: Run) -> None:
-    """Keep a finished run; a folder that refuses it is only worth a note."""
+    """Keep a finished run; a folder that refuses it is worth one note."""
     try:
         into.keep(run, now())
     except StudioError as error:
         note(str(error))
+        into.folder = None
 
 
 @command(json=JSON_OBJECT)

@@ -57,7 +57,7 @@ class Studio(QObject):
     those of this one. ``pc_port`` reaches others. `board` has the devices. `modelled` is the engine
     of simulated cards, created by ``modelled_factory``; it costs nothing and stays. `adapters`
     has what computes here without PyTorch, with an engine of its own by ``quick_factory``.
-    ``data_folder`` is the folder of the results; None keeps them only in memory. `doctor` has the
+    ``data_folder`` is the folder of the results; None keeps none. `doctor` has the
     findings; `headlines` chooses the banner's sentence, `runs` marks the runs of the session.
     ``recorded_factory`` creates the engine that replays a recording; ``cards_are_simulated`` is
     stated in every new recording. ``boot`` differs after each start of the PC. `builds` has the

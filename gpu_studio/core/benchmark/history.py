@@ -73,22 +73,12 @@ class HistoryList(msgspec.Struct, frozen=True):
 class History:
     """Keeps runs in a folder and reads them back.
 
-    If the folder cannot be written (a full disk, no permission), runs wait in memory: `keep` says
-    so once, `pending` has them, and `save_pending` tries again.
-
     Args:
-        folder: created with the first run; None for a history only in memory.
+        folder: created with the first run; None keeps nothing.
     """
 
     def __init__(self, folder: Path | None) -> None:
         self.folder = folder
-        self._pending: dict[str, KeptRun] = {}
-        self._is_reported = False
-
-    @property
-    def pending(self) -> tuple[KeptRun, ...]:
-        """The runs that are only in memory, oldest first."""
-        return tuple(self._pending.values())
 
     def keep(self, run: Run, kept_at: str) -> str:
         """Keep a finished run; return its key.
@@ -98,8 +88,7 @@ class History:
             kept_at: the present time in ISO 8601.
 
         Raises:
-            StudioError: the run could not be saved, and stays in memory. Raised once, until saving
-                works again.
+            StudioError: the run could not be saved.
         """
         return self.add(kept_of(run, kept_at))
 
@@ -107,31 +96,13 @@ class History:
         """Keep a run that is already in its kept form, such as an import; otherwise as `keep`."""
         moment = "".join(character for character in kept.kept_at[:19] if character.isdecimal())
         key = f"{moment or '0'}-{secrets.token_hex(4)}"
-        self._pending[key] = kept
-        try:
-            self._save(key, kept)
-        except StudioError:
-            if not self._is_reported:
-                self._is_reported = True
-                raise
+        self._save(key, kept)
         return key
-
-    def save_pending(self) -> int:
-        """Try to save the runs that are only in memory; return how many were saved.
-
-        Raises:
-            StudioError: a run could not be saved; the runs after it wait as well.
-        """
-        saved = 0
-        for key, kept in list(self._pending.items()):
-            self._save(key, kept)
-            saved += 1
-        return saved
 
     def contents(
         self, most: int | None = None, is_over: Callable[[], bool] = lambda: False
     ) -> HistoryList:
-        """Return the newest runs, newest first, including those in memory.
+        """Return the newest runs, newest first.
 
         A file's name begins with the time when its run was kept. So the names are the index, and
         only the files to show are read.
@@ -143,9 +114,7 @@ class History:
         Raises:
             StudioError: the folder exists but cannot be read.
         """
-        entries = [
-            HistoryEntry(key, _header_of(kept)) for key, kept in reversed(self._pending.items())
-        ]
+        entries = []
         names, foreign = self._file_names()
         refusals = [
             RefusedFile(
@@ -173,8 +142,6 @@ class History:
         Raises:
             StudioError: there is no run of that key, or its file cannot be read.
         """
-        if key in self._pending:
-            return self._pending[key]
         return decode_kept(read_capped(self._path(key)))
 
     def rename(self, key: str, name: str) -> None:
@@ -183,10 +150,7 @@ class History:
         Raises:
             StudioError: there is no run of that key, or saving failed; the old file stays.
         """
-        renamed = msgspec.structs.replace(self.load(key), name=clean_name(name))
-        if key in self._pending:
-            self._pending[key] = renamed
-        self._save(key, renamed)
+        self._save(key, msgspec.structs.replace(self.load(key), name=clean_name(name)))
 
     def delete(self, key: str) -> None:
         """Delete a run.
@@ -194,8 +158,6 @@ class History:
         Raises:
             StudioError: its file cannot be removed.
         """
-        if self._pending.pop(key, None) is not None:
-            return
         try:
             self._path(key).unlink(missing_ok=True)
         except OSError as error:
@@ -227,8 +189,6 @@ class History:
             write_atomically(self._path(key), encode_kept(kept), is_private=True)
         except OSError as error:
             raise _trouble("Cannot save results in the history", error) from error
-        self._pending.pop(key, None)
-        self._is_reported = False
 
 
 def read_capped(path: Path) -> bytes:
@@ -241,11 +201,6 @@ def read_capped(path: Path) -> bytes:
         return read_own_file(path, LARGEST_FILE_BYTES)
     except UnusableFileError as error:
         raise refused(str(error)) from error
-
-
-def _header_of(kept: KeptRun) -> KeptHeader:
-    header = {name: getattr(kept, name) for name in KeptHeader.__struct_fields__}
-    return KeptHeader(**header)
 
 
 def _trouble(what: str, error: OSError) -> StudioError:

@@ -5,7 +5,6 @@ A `TaskQueue` reads and writes the folder: a slow disk does not block the window
 
 from __future__ import annotations
 
-import contextlib
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -16,14 +15,12 @@ from gpu_studio.core.benchmark.comparison import difference
 from gpu_studio.core.benchmark.history import FOLDER_NAME, History, HistoryList
 from gpu_studio.core.benchmark.kept_run import encode_kept, run_of, without_card
 from gpu_studio.core.benchmark.recording import Recording
-from gpu_studio.core.benchmark.reference import experiment, experiment_rows, published_table
 from gpu_studio.core.benchmark.standard_file import FOLDER_NAME as STANDARD_FOLDER
 from gpu_studio.core.benchmark.standard_file import StandardFolder
 from gpu_studio.core.benchmark.standard_record import StandardRun
 from gpu_studio.core.devices.devices import short_name
 from gpu_studio.core.failure import Failure, FailureKind, StudioError, failure_from
 from gpu_studio.core.notice import Notice, Tone
-from gpu_studio.core.resources import MissingResourceError
 from gpu_studio.core.texts import file_name
 from gpu_studio.core.units import counted, local_now, moment_order
 from gpu_studio.core.user_file import write_atomically
@@ -46,7 +43,6 @@ if TYPE_CHECKING:
 
     from gpu_studio.core.benchmark.history import HistoryEntry
     from gpu_studio.core.benchmark.kept_run import KeptRun
-    from gpu_studio.core.benchmark.reference import PublishedTable
     from gpu_studio.core.benchmark.run import Run
     from gpu_studio.model.benchmark.benchmark import Benchmark
     from gpu_studio.model.benchmark.history_rows import HistoryRow
@@ -72,7 +68,7 @@ class HistoryModel(PageModel):
     """The kept runs in a folder, the opened files, and the ghost in the live plot.
 
     Signals:
-        begun(): runs begin in Run: those of a recording, or of the published test.
+        begun(): the runs of a recording begin in Run.
         ghost_changed(): the overlay of the live plot changed or was removed.
         notified(Notice): what became of an action.
 
@@ -81,7 +77,6 @@ class HistoryModel(PageModel):
         ghost: the kept run that overlays the live plot, and its label.
         notice: what became of the last action.
         player: plays a recording.
-        published: the table of the GT 1030 experiment; None if its file is missing.
     """
 
     begun = Signal()
@@ -100,13 +95,10 @@ class HistoryModel(PageModel):
         self.rows: dict[str, HistoryRow] = {}
         self._compared: Compared | None = None
         self.ghost: tuple[Run, str] | None = None
-        self._ghost_key = self._trouble = ""
+        self._ghost_key = ""
         self._is_asking = False
         self.notice = Notice()
         self.player = RecordingPlayer(studio, benchmark, self)
-        self.published: PublishedTable | None = None
-        with contextlib.suppress(MissingResourceError):
-            self.published = published_table()
         self._most = _PAGE
         self._files = TaskQueue(self)
         self._files.failed.connect(self._on_failed)
@@ -143,24 +135,12 @@ class HistoryModel(PageModel):
         return self._contents.unread_count
 
     @property
-    def trouble(self) -> str:
-        """Why runs are only in memory; empty if all are saved."""
-        count = len(self._history.pending)
-        if not count or not self._trouble:
-            return ""
-        waiting = "1 run is" if count == 1 else f"{count} runs are"
-        return (
-            f"{self._trouble} {waiting} only in memory, saved when you come back to this page if "
-            "that is mended, and lost if you close the window."
-        )
-
-    @property
     def is_busy(self) -> bool:
         """Whether files are being read or written."""
         return self._files.is_busy or self._reading.is_busy
 
     def on_seen(self) -> None:
-        """Read the folder, where others may have written; save what could not be saved."""
+        """Read the folder, where others may have written."""
         self.refresh()
 
     def refresh(self) -> None:
@@ -168,8 +148,6 @@ class HistoryModel(PageModel):
         most = self._most
 
         def read() -> tuple[HistoryList, StandardRun | None]:
-            with contextlib.suppress(StudioError):  # `trouble` stays
-                self._history.save_pending()
             contents = self._history.contents(most, lambda: self._files.is_closed)
             return contents, None if self._files.is_closed else self._standard.newest()
 
@@ -307,32 +285,6 @@ class HistoryModel(PageModel):
         if self.recording is not None:
             self._files.add(partial(_results_of, self.recording), self._keep)
 
-    # ── the published test ───────────────────────────────────────────────────────────────────
-
-    @property
-    def published_rows(self) -> list[tuple[str, ...]]:
-        """A row for each published size: times of all its iterations, published and on this PC."""
-        if self.published is None:
-            return []
-        return experiment_rows(self.published, self._benchmark.results, self._published_devices)
-
-    @property
-    def can_repeat(self) -> bool:
-        """Whether the engine is ready and idle."""
-        is_idle = bool(self._studio.session.description) and not self._benchmark.state.is_busy
-        return self.published is not None and is_idle
-
-    def repeat_published(self) -> None:
-        """Run the published work with a time budget for each size."""
-        if self.published is not None and self.can_repeat:
-            self.begun.emit()
-            self._benchmark.start(experiment(self.published, self._published_devices))
-
-    @property
-    def _published_devices(self) -> list[str]:
-        """The CPU and the first usable card, as in the published program."""
-        return [row.address for row in self._board.usable_here[:2] if row.address is not None]
-
     # ── files ────────────────────────────────────────────────────────────────────────────────
 
     def open_files(self, paths: Iterable[Path]) -> None:
@@ -354,18 +306,12 @@ class HistoryModel(PageModel):
         if run.result is None:
             return
         if run.recording is None:  # a recording already has a file, and is not from this PC
-            self._files.add(partial(_kept, self._history, run, local_now()), self._on_kept)
+            self._files.add(partial(self._history.keep, run, local_now()), self._on_done)
         kept = self.ghost[0].result if self.ghost is not None else None
         reason = difference(run.result, kept) if kept is not None else ""
         if reason:
             self._show_notice(Notice(f"Overlay removed. {reason}"))
             self.end_ghost()
-
-    def _on_kept(self, failure: Failure | None) -> None:
-        if failure is not None:
-            self._trouble = failure.message
-            self._show_notice(Notice(failure.message, Tone.FAILURE))
-        self.refresh()
 
     def _on_done(self, _answer: object) -> None:
         self.refresh()
@@ -472,15 +418,6 @@ def _read(path: Path, is_over: Callable[[], bool]) -> _Found:
         return open_results(path, is_over)
     except StudioError as error:
         return failure_from(error)
-
-
-def _kept(history: History, run: Run, kept_at: str) -> Failure | None:
-    """Keep a run; return why it is only in memory."""
-    try:
-        history.keep(run, kept_at)
-    except StudioError as error:
-        return failure_from(error)
-    return None
 
 
 def _results_of(recording: Recording) -> list[KeptRun]:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from PySide6.QtWidgets import QInputDialog
 
 from gpu_studio.core.benchmark.comparison import TABLE_HEAD
-from gpu_studio.core.benchmark.reference import HEAD
+from gpu_studio.core.benchmark.reference import HEAD, published_table
+from gpu_studio.core.resources import MissingResourceError
 from gpu_studio.model.benchmark.recording import AT_ONCE, OWN_PACE
 from gpu_studio.ui.eliding import RoomText
 from gpu_studio.ui.page import Box, Columns, Flow, Fold, Own, Page
@@ -38,10 +39,9 @@ _OPEN_TIP = (
     "A picture, a recording, a standard run or results from another PC; nothing in it is executed. "
     "You can drop files as well."
 )
-_NO_TABLE = "The published table is missing from this installation."
 _NOTE = (
-    "The experiment times each size for 2\u202fs on this PC. “≈” is the median of a call times the "
-    "published iterations."
+    "To measure the same work here: on Run, Element by element in float16 at 512, 2048, 4096, each "
+    "time of a call times the iterations."
 )
 
 
@@ -105,7 +105,6 @@ class HistoryPage(Page):
                           name="history.more", shown=lambda: m.unread_count),
                 ),
                 Words(lambda: m.notice, name="history.outcome", keeps_room=True),
-                Words(lambda: m.trouble, "amber", name="history.trouble"),
                 Words(lambda: m.refused, "muted", name="history.refused"),
             ),
             Box(
@@ -116,19 +115,18 @@ class HistoryPage(Page):
             ),
             Fold(Words(lambda: m.compared.facts, "muted", name="history.facts"), label="Details",
                  name="history.details", shown=lambda: m.compared.facts),
-            Fold(*self._published(), label="Repeat a published test", name="published"),
+            Fold(*self._published(), label="A published test", name="published"),
         )  # fmt: skip
 
     def _published(self) -> Sequence[Part]:
-        m, table = self.model, self.model.published
-        source = f"{table.source}. {table.about} {table.method}" if table else _NO_TABLE
+        try:
+            table = published_table()
+        except MissingResourceError as error:
+            return (Words(str(error), "muted", name="published.source"),)
         return (
-            Words(source, "muted", name="published.source"),
-            Press("Run the GT 1030 experiment", m.repeat_published, name="preset.gt_1030",
-                  icon="play", enabled=lambda: m.can_repeat,
-                  tip="Run the published work on this PC, in about half a minute"),
-            Rows("Published times and this PC's times", HEAD, lambda: m.published_rows,
-                 tuple(range(6)), name="published.table"),
+            Words(table.source, "muted", name="published.source"),
+            Rows("Published times", HEAD, lambda: table.cells, tuple(range(4)),
+                 name="published.table"),
             Words(_NOTE, "muted", name="published.note"),
         )  # fmt: skip
 

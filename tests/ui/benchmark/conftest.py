@@ -31,8 +31,9 @@ def engines(inventory: Any) -> Engines:
 
 
 @pytest.fixture
-def tab(qtbot: QtBot, studio: Studio, theme: Theme) -> Iterator[BenchmarkTab]:
+def tab(qtbot: QtBot, studio: Studio, theme: Theme, tmp_path: Path) -> Iterator[BenchmarkTab]:
     """The tab in a window that scrolls it, its options unfolded; the engine has not started yet."""
+    studio.data_folder = tmp_path / "data"
     tab = BenchmarkTab(studio, theme)
     window = TabScroll(tab)
     qtbot.addWidget(window)
