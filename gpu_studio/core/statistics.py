@@ -24,8 +24,6 @@ import msgspec
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-_Z_95 = 1.959963984540054
-_EXACT_UP_TO = 60
 ROUNDS = 12
 """The rounds of a run. With fewer than `FEWEST_ROUNDS`, the interval is the whole range."""
 FEWEST_ROUNDS = 6
@@ -87,17 +85,6 @@ def quantile(ordered: Sequence[float], share: float) -> float:
     low = math.floor(position)
     high = min(low + 1, len(ordered) - 1)
     return ordered[low] + (position - low) * (ordered[high] - ordered[low])
-
-
-def median_interval(ordered: Sequence[float]) -> tuple[float, float]:
-    """Return the 95 % order-statistic interval of the median of an ascending sequence.
-
-    With fewer than six samples, no pair of order statistics reaches 95 %. Then the result is the
-    whole range, which is wide and therefore honest.
-    """
-    count = len(ordered)
-    rank = _lower_rank(count)
-    return ordered[rank], ordered[count - 1 - rank]
 
 
 def interval_of_rounds(
@@ -177,22 +164,6 @@ def _drift_error(values: Sequence[float]) -> float:
     count, total = len(values), math.fsum(values)
     sums = itertools.accumulate(value - total / count for value in values)
     return math.sqrt(2 * math.fsum(each * each for each in sums) / count**3)
-
-
-def _lower_rank(count: int) -> int:
-    """Return the largest r for which [x(r), x(n-1-r)] contains the median with 95 % or more.
-
-    The median is below x(r) if at most r of n fair coins came up "below".
-    """
-    if count > _EXACT_UP_TO:
-        return max(0, math.floor(count / 2 - 0.5 - _Z_95 * math.sqrt(count) / 2))
-    miss, rank = 0.0, 0
-    for below in range(count // 2):
-        miss += math.comb(count, below) / 2**count
-        if 2 * miss > 0.05:
-            break
-        rank = below
-    return rank
 
 
 def outlier_bound(summary: Summary) -> float:

@@ -21,7 +21,7 @@ from types import SimpleNamespace
 import torch
 from torch.utils.benchmark import Timer
 
-from gpu_studio.core.statistics import median_interval
+from gpu_studio.core.statistics import interval_of_rounds
 from gpu_studio.engine import stopwatch
 from gpu_studio.engine.benchmark.timing import BATCH_S
 from gpu_studio.engine.own_code.workload import own_workload
@@ -35,7 +35,7 @@ _PAIRS, _LONGEST_S = (200, 400, 800, 1600), 25.0
 
 def is_decided(ratios: list[float]) -> bool:
     """Return whether the interval is all inside the target, or all outside of it."""
-    low, high = median_interval(sorted(ratios))
+    low, high = interval_of_rounds(ratios)
     is_inside = 1 - _WITHIN <= low <= high <= 1 + _WITHIN
     return is_inside or high < 1 - _WITHIN or low > 1 + _WITHIN
 
@@ -81,7 +81,7 @@ def main() -> None:
     for title, code in codes.items():
         with contextlib.redirect_stdout(io.StringIO()):
             ratios = ratios_of(code, clock)
-        middle, (low, high) = median(ratios), median_interval(sorted(ratios))
+        middle, (low, high) = median(ratios), interval_of_rounds(ratios)
         near = abs(middle - 1) <= _WITHIN if is_decided(ratios) else None
         found[near] += 1
         word = {True: "within", False: "BEYOND", None: "not decided"}[near]

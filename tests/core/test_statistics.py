@@ -6,7 +6,6 @@ or bursts of another program. What comes less often than a few times in a run ca
 interval: with a correlation time of 1 s, or three bursts of 0.1 s in a run, 88 to 92 of 100 do.
 """
 
-import math
 import random
 
 import numpy as np
@@ -18,7 +17,6 @@ from numpy.typing import NDArray
 from gpu_studio.core.statistics import (
     ROUNDS,
     interval_of_rounds,
-    median_interval,
     outlier_bound,
     quantile,
     ratio_interval,
@@ -26,11 +24,6 @@ from gpu_studio.core.statistics import (
 )
 
 SAMPLES = st.lists(st.floats(1e-9, 1e3), min_size=1, max_size=200)
-
-
-def missed(count: int, rank: int) -> float:
-    """Return the exact chance that [x(rank), x(count-1-rank)] misses the median."""
-    return 2 * sum(math.comb(count, below) for below in range(rank + 1)) / 2**count
 
 
 @given(SAMPLES, st.floats(0, 1))
@@ -47,31 +40,6 @@ def test_a_summary_is_numpys(samples: list[float]) -> None:
     assert summary.median_s == pytest.approx(middle)
     assert summary.iqr_s == pytest.approx(high - low, abs=1e-9 * max(samples))
     assert summary.p99_s == pytest.approx(p99)
-
-
-@given(SAMPLES)
-def test_the_interval_holds_the_median_and_lies_in_the_samples(samples: list[float]) -> None:
-    low, high = median_interval(sorted(samples))
-    assert min(samples) <= low <= quantile(sorted(samples), 0.5) <= high <= max(samples)
-    assert low in samples
-    assert high in samples
-
-
-def test_the_interval_covers_the_median_in_at_least_95_of_100_cases() -> None:
-    for count in (*range(6, 130), 200, 333, 500, 999):
-        low, high = median_interval([float(index) for index in range(count)])
-        rank = int(low)
-        assert high == count - 1 - rank, count
-        assert missed(count, rank) <= 0.05, count
-        # and is as narrow as that allows, or one order statistic wider than that
-        assert missed(count, rank + 2) > 0.05, count
-
-
-@pytest.mark.parametrize("count", [1, 2, 5])
-def test_too_few_samples_give_their_whole_range(count: int) -> None:
-    ordered = [float(index) for index in range(count)]
-    assert median_interval(ordered) == (0.0, count - 1.0)
-    assert missed(count, 0) > 0.05
 
 
 def test_outliers_lie_three_iqr_above_the_median() -> None:

@@ -17,7 +17,7 @@ from gpu_studio.core.messages.run_messages import (
     RunWorkload,
     SamplesMeasured,
 )
-from gpu_studio.core.statistics import median_interval, summarize
+from gpu_studio.core.statistics import interval_of_rounds, summarize
 
 
 def call_time_s(request: RunWorkload) -> float:
@@ -68,7 +68,7 @@ def finished(request: RunWorkload, samples_s: tuple[float, ...], **changes: Any)
         run_id=request.run_id, workload=request.workload, size=request.size, dtype=request.dtype,
         device=request.device,
         device_name=_DEVICE_NAMES.get(request.device, request.device),
-        median_s=summary.median_s, iqr_s=summary.iqr_s, ci95_s=median_interval(sorted(samples_s)),
+        median_s=summary.median_s, iqr_s=summary.iqr_s, ci95_s=interval_of_rounds(samples_s),
         samples=summary.samples, calls_per_sample=4,
         throughput=2.0 * request.size**2 / summary.median_s, throughput_unit=unit,
         times=RunTimes(

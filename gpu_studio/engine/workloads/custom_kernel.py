@@ -17,7 +17,7 @@ import torch
 
 from gpu_studio.core.benchmark.claim import SAME_WITHIN
 from gpu_studio.core.benchmark.workloads import CUSTOM_KERNEL
-from gpu_studio.core.statistics import median_interval
+from gpu_studio.core.statistics import ratio_interval
 from gpu_studio.core.units import format_duration, format_ratio
 from gpu_studio.engine.device import accelerator, accelerator_of, accelerator_state
 from gpu_studio.engine.nvrtc import DriverModule, Nvrtc, why_no_compiler
@@ -151,11 +151,12 @@ def _compared(rounds_s: Sequence[tuple[float, float]]) -> str:
         rounds_s: seconds of a call of this kernel and of the ten lines, taken in turns.
     """
     torch_s = median(ten_lines_s for _, ten_lines_s in rounds_s)
-    ratios = sorted(ten_lines_s / own_s for own_s, ten_lines_s in rounds_s)
-    low, high = median_interval(ratios)
+    ratio = median(ten_lines_s / own_s for own_s, ten_lines_s in rounds_s)
+    ours_s, ten_lines_s = zip(*rounds_s, strict=True)
+    low, high = ratio_interval(ten_lines_s, ours_s, ratio)
     if low >= SAME_WITHIN or high <= 1 / SAME_WITHIN:
         times = (
-            f"{format_ratio(median(ratios))} as long (95\u202f% interval {format_ratio(low)} to "
+            f"{format_ratio(ratio)} as long (95\u202f% interval {format_ratio(low)} to "
             f"{format_ratio(high)})"
         )
     else:

@@ -151,7 +151,7 @@ class Curve:
     def _points_in(self, sight: Sight) -> Points | None:
         import numpy as np  # 80 ms
 
-        from gpu_studio.core.series import Series
+        from gpu_studio.core.series import Series, pick
 
         source = self.source()
         drawn = self.shown.state if self.shown is not None else None
@@ -164,7 +164,7 @@ class Curve:
             state = (id(series), len(series), len(starts), first, last, sight.most_points)
             if state == drawn:
                 return None
-            picks = series.pick(first, last, sight.most_points)
+            picks = pick(series.values, first, last, sight.most_points)
             piece = np.searchsorted(starts, picks, side="right") if starts else None
             joined = np.append(piece[1:] == piece[:-1], False) if piece is not None else None
             return Points(times[picks], series.values[picks], state, joined)
@@ -202,7 +202,7 @@ def _extremes(
     """Return a curve reduced to the lowest and highest point of each section."""
     if len(ys) <= _MOST_POINTS:
         return xs, ys
-    from gpu_studio.core.series import Pyramid  # numpy: 80 ms
+    from gpu_studio.core.series import pick  # numpy: 80 ms
 
-    picks = Pyramid().pick(ys, 0, len(ys), _MOST_POINTS)
+    picks = pick(ys, 0, len(ys), _MOST_POINTS)
     return xs[picks], ys[picks]

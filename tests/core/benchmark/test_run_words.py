@@ -46,7 +46,7 @@ def words(run: Run) -> str:
 def test_a_finished_run_says_all_that_is_known() -> None:
     assert words(run_of()) == (
         "elementwise · 512 × 512 · float32 · NVIDIA GeForce GT 1030: 226 µs per call (median), "
-        "95 % interval within this run 226 µs to 227 µs.\n"
+        "95 % interval within this run 226 µs to 226 µs.\n"
         "40 samples of 4 calls; half of them are within 1.36 µs (0.6 %), 99 of 100 under 227 µs.\n"
         "✔ Matches float64 on the CPU; hot cache; without copies; 4 CPU threads."
     )
