@@ -2,7 +2,7 @@ import pytest
 from PySide6.QtWidgets import QComboBox, QLineEdit, QPushButton, QTabBar, QTabWidget
 
 from gpu_studio.app import build_window
-from gpu_studio.core.benchmark.plan import time_left_s
+from gpu_studio.core.benchmark.plan import planned_s
 from gpu_studio.core.messages.engine_messages import DescribeEngine
 from gpu_studio.core.messages.run_messages import RunWorkload
 from gpu_studio.model.studio import Studio
@@ -71,7 +71,7 @@ def test_one_click_compares_the_cpu_and_the_cards_and_shows_the_result(
         {"cpu", *(f"cuda:{number}" for number in range(cards))}
     )
     assert len({one.size for one in asked}) == 3
-    assert sentence == [f"{time_left_s([], asked):.0f}"]
+    assert sentence == [f"{planned_s(asked):.0f}"]
     assert sum(one.budget_s for one in asked if one.device == "cpu") < 10
     assert len(column(window, "benchmark.results", "Faster")) == 3
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
-from gpu_studio.core.benchmark.run import RunState
 from gpu_studio.core.benchmark.verdict import claim_histories, crossings_of, reference_of
 from gpu_studio.core.device_name import is_cpu, pc_of
 from gpu_studio.core.messages.run_messages import OwnCode, RunWorkload
@@ -17,7 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from gpu_studio.core.benchmark.claim import Claim
-    from gpu_studio.core.benchmark.run import Run
     from gpu_studio.core.messages.run_messages import RunFinished, WorkloadDescription
 
 
@@ -124,28 +122,9 @@ def in_turns(
     return [tuple(group) for _, group in work]
 
 
-def time_left_s(
-    begun: Sequence[Run], waiting: Sequence[RunWorkload], preparing_s: float = 0.0
-) -> float:
-    """Return approximately how many seconds a plan still needs: longer if calls are slow.
-
-    Args:
-        begun: the plan's runs so far.
-        waiting: its requests that have not begun.
-        preparing_s: how long the current run, not yet timed, has been in setup and warm-up.
-    """
-    left_s = sum(one.timed_s + _beyond_s(one) for one in waiting)
-    for run in begun:
-        if not run.state.is_over:
-            left_s += max(run.request.timed_s - run.spent_s, 0.0)
-            if run.state is not RunState.TIMING:
-                left_s += max(_beyond_s(run.request) - preparing_s, 0.0)
-    return left_s
-
-
-def _beyond_s(request: RunWorkload) -> float:
-    """Return about how long a run takes beyond its timed part."""
-    return _OVERHEAD_S + request.load_s
+def planned_s(requests: Iterable[RunWorkload]) -> float:
+    """Return about how many seconds runs take; longer if calls are slow."""
+    return sum(one.timed_s + one.load_s + _OVERHEAD_S for one in requests)
 
 
 # Halving an octave down to a twentieth takes four; a tie in it may take as many on both sides.

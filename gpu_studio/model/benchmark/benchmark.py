@@ -6,9 +6,9 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 import msgspec
-from PySide6.QtCore import QElapsedTimer, QObject, QTimer, Signal
+from PySide6.QtCore import QObject, QTimer, Signal
 
-from gpu_studio.core.benchmark.plan import in_turns, time_left_s
+from gpu_studio.core.benchmark.plan import in_turns, planned_s
 from gpu_studio.core.benchmark.run import Run, RunState
 from gpu_studio.core.device_name import is_cpu, pc_of
 from gpu_studio.core.devices.access import Obstacle
@@ -156,7 +156,6 @@ class Benchmark(QObject):
         self.runs: list[Run] = []
         self._running: Run | None = None
         self._next_number = 1
-        self._begun = QElapsedTimer()
         self.notice = Notice()
         self._updating = QTimer(self)
         self._updating.setInterval(_LATEST_UPDATE_MS)
@@ -201,20 +200,16 @@ class Benchmark(QObject):
         return list(self._steps.waiting) if self._steps and self.state.is_busy else []
 
     @property
-    def left_s(self) -> float | None:
-        """The plan's remaining seconds; None without a plan and for a recording.
+    def left(self) -> str:
+        """The plan's remaining time in words, ``about 12 s left``; empty if it is not known.
 
         The user chooses the playback speed of a recording.
         """
         if self.running is None or (self._source is not None and self._source.recording):
-            return None
-        preparing_s = self._begun.elapsed() / 1000
-        return time_left_s(self.planned, self.waiting, preparing_s)
-
-    @property
-    def left(self) -> str:
-        """The plan's remaining time in words, ``about 12 s left``; empty if it is not known."""
-        return "" if self.left_s is None else f"{about_time(self.left_s)} left"
+            return ""
+        left_s = planned_s(self.waiting)
+        left_s += sum((1 - run.progress) * planned_s([run.request]) for run in self.planned)
+        return f"{about_time(left_s)} left"
 
     @property
     def progress(self) -> float:
@@ -316,7 +311,6 @@ class Benchmark(QObject):
 
     def _begin_run(self, step: QueueStep) -> None:
         self._running = step.runs[0]
-        self._begun.start()
         self._updating.start()
         for run in step.runs:
             if run.recording is None:

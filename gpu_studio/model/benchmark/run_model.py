@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from PySide6.QtCore import Signal
 
-from gpu_studio.core.benchmark.plan import Plan, Sweep, time_left_s
+from gpu_studio.core.benchmark.plan import Plan, Sweep, planned_s
 from gpu_studio.core.benchmark.sizes import parse_sizes, powers_of_two
 from gpu_studio.core.benchmark.verdict import verdict_of
 from gpu_studio.core.device_name import CPU
@@ -534,7 +534,7 @@ class RunModel(PageModel):
     @property
     def _planned(self) -> str:
         requests = self.plan.requests()
-        count, seconds = len(requests), time_left_s([], requests)
+        count, seconds = len(requests), planned_s(requests)
         needs = f"{seconds:.0f}\u202fs" if seconds < 90 else f"{seconds / 60:.0f}\u202fmin"
         return f"{count} {'run' if count == 1 else 'runs'}, about {needs}"
 

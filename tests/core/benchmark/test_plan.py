@@ -3,12 +3,11 @@ from collections import Counter
 from collections.abc import Callable
 from random import Random
 
-import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpu_studio.core.benchmark.plan import Plan, Sweep, time_left_s
+from gpu_studio.core.benchmark.plan import Plan, Sweep, planned_s
 from gpu_studio.core.benchmark.run import Run
 from gpu_studio.core.benchmark.sizes import MOST_SIZES, parse_sizes, parse_sweep, powers_of_two
 from gpu_studio.core.benchmark.verdict import claims_by_size, crossings_of
@@ -23,56 +22,20 @@ from gpu_studio.core.tensors import LARGEST_SIZE
 from tests.fakes.run_answers import batch, finished, in_turns, started
 
 
-def on_the_cpu(*sizes: int) -> list[RunWorkload]:
-    plan = Plan(
-        workload="matmul",
-        sizes=sizes,
-        dtypes=("float32",),
-        devices=("cpu",),
-        settings={"budget_s": 2.0},
-    )
-    return plan.requests()
-
-
-def test_the_time_left_counts_what_runs_and_what_waits() -> None:
-    first, *waiting = on_the_cpu(64, 128, 256)
-    usual_s = time_left_s([], [first]) - 2.0
-    assert usual_s > 0
-    run = Run(first)
-    assert time_left_s([run], waiting) == pytest.approx(3 * (2.0 + usual_s))
-    run.apply(started(first))
-    run.apply(RunPhaseChanged(run_id=first.run_id, phase="timing"))
-    assert time_left_s([run], waiting) == pytest.approx(2.0 + 2 * (2.0 + usual_s))
-    run.apply(batch(first, (1.0,), spent_s=1.5))
-    assert time_left_s([run], waiting) == pytest.approx(0.5 + 2 * (2.0 + usual_s))
-    run.apply(batch(first, (1.0,), spent_s=9.0))
-    assert time_left_s([run], waiting) == pytest.approx(2 * (2.0 + usual_s))
-
-
-def test_a_sustained_plan_counts_its_load_and_its_longer_timing() -> None:
+def test_a_sustained_plan_takes_its_load_and_its_longer_timing() -> None:
     plan = Plan(
         workload="matmul", sizes=(64, 128), dtypes=("float32",), devices=("cpu",),
         settings={"sustained": True},
     )  # fmt: skip
-    first, *waiting = plan.requests()
-    assert {request.timed_s for request in (first, *waiting)} == {SUSTAINED_LOAD_S}
-    each_s = 2 * SUSTAINED_LOAD_S
-    usual_s = time_left_s([], on_the_cpu(64)) - 2.0
-    assert time_left_s([], [first]) == pytest.approx(each_s + usual_s)
+    first, second = plan.requests()
+    assert planned_s([first, second]) == pytest.approx(2 * (2 * SUSTAINED_LOAD_S + 2.0))
     run = Run(first)
     run.apply(started(first))
-    # While it loads the device, nothing is timed, and yet less is left.
-    assert time_left_s([run], waiting, 10.0) == pytest.approx(2 * (each_s + usual_s) - 10.0)
-    assert time_left_s([run], [], 99.0) == pytest.approx(SUSTAINED_LOAD_S)
     assert run.progress == 0.0
     run.apply(RunPhaseChanged(run_id=first.run_id, phase="timing"))
     assert run.progress == 0.5
     run.apply(batch(first, (1.0,), spent_s=SUSTAINED_LOAD_S))
     assert run.progress == 1.0
-    longer = msgspec.structs.replace(
-        plan, settings={"sustained": True, "budget_s": 60.0}
-    ).requests()
-    assert {request.timed_s for request in longer} == {60.0}
 
 
 Time = Callable[[RunWorkload], "float | None"]
