@@ -16,7 +16,7 @@ from gpu_studio.core.benchmark.kept_run import (
     LONGEST_NAME,
     check_texts,
     clean_name,
-    out_of_range,
+    number_trouble,
     read_results,
     refused,
 )
@@ -219,7 +219,7 @@ def _event(line: bytes, number: int) -> Event | None:
         if kind == "recording_header":
             reason = f"another recording begins in its line {number}; split the file"
         elif kind in _KNOWN:
-            reason = out_of_range(error) or f"its line {number}, {shown}, has an invalid form"
+            reason = number_trouble(error) or f"its line {number}, {shown}, has an invalid form"
         else:
             reason = f"its line {number} is {shown}, unknown to this version"
         raise refused(reason) from error
