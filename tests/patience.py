@@ -23,7 +23,6 @@ UNHURRIED = limits.TimeLimits(
     succession_s=PATIENCE_S,
     sensors_start_ms=_AN_HOUR_MS,
     sensors_silence_ms=_AN_HOUR_MS,
-    last_reading_ms=_AN_HOUR_MS,
     greeting_s=PATIENCE_S,
     thread_end_ms=PATIENCE_MS,
     queue_end_ms=PATIENCE_MS,

@@ -36,7 +36,6 @@ class TimeLimits(NamedTuple):
             to start its cards.
         sensors_silence_ms: For each other reading.
         sensors_restart_ms: Until a reader that ended is started again.
-        last_reading_ms: How long a run's mark waits for a reading after its end.
         sensors_end_s: For the end of a reader.
         greeting_s: For the greeting of another PC: ssh connects within 10 s; then Python starts on
             a slow disk.
@@ -77,7 +76,6 @@ class TimeLimits(NamedTuple):
     sensors_start_ms: int = 16_000
     sensors_silence_ms: int = 6000
     sensors_restart_ms: int = 2000
-    last_reading_ms: int = 5000
     sensors_end_s: float = 0.5
     greeting_s: float = 40.0
     child_end_s: float = 2.0

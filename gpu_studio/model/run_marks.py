@@ -1,4 +1,4 @@
-"""Start and end of the runs by the sensors' clock, and the sensors' change in the last one."""
+"""Start and end of the runs by the sensors' clock."""
 
 from __future__ import annotations
 
@@ -7,24 +7,20 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 import msgspec
-from PySide6.QtCore import QObject, QTimer, Signal
+from PySide6.QtCore import QObject, Signal
 
-from gpu_studio.core import limits
 from gpu_studio.core.messages.run_messages import SQUARE, RunWorkload
 from gpu_studio.core.race.pictures import PICTURES
 from gpu_studio.core.units import format_size
 from gpu_studio.model.engine_session import Reply
 
 if TYPE_CHECKING:
-    from gpu_studio.core.devices.devices import Reading
     from gpu_studio.core.messages.message import Request
     from gpu_studio.model.engine_session import EngineSession
     from gpu_studio.model.sensors import Sensors
 
 _KEPT = 256
 _RUN = "run"  # the reason for reading the sensors
-# A card reports the load of its last second in the next reading.
-_SENSOR_LAG_S = 1.0
 # By the tags of their requests, whose classes a window imports with their tabs.
 _OTHER_WORK = {
     "run_check": "a check",
@@ -51,15 +47,12 @@ class RunMarks(QObject):
 
     Signals:
         marks_changed(): a run or other work began or ended.
-        effect_changed(str): the sensors' change during the run that just ended.
 
     Attributes:
         marks: the last runs, oldest first.
-        effect: the sensors' change during the last run, in words; empty before the first has ended.
     """
 
     marks_changed = Signal()
-    effect_changed = Signal(str)
 
     def __init__(
         self, session: EngineSession, sensors: Sensors, parent: QObject | None = None
@@ -69,13 +62,7 @@ class RunMarks(QObject):
         self.marks: deque[RunMark] = deque(maxlen=_KEPT)
         self._running: Request | None = None
         self._other: Request | None = None
-        self._unreported: RunMark | None = None
-        self.effect = ""
-        self._waiting = QTimer(self)
-        self._waiting.setSingleShot(True)
-        self._waiting.timeout.connect(self._report_effect)
         session.request_submitted.connect(self._on_request_submitted)
-        sensors.reading_taken.connect(self._on_reading_taken)
 
     @property
     def running_title(self) -> str:
@@ -110,7 +97,6 @@ class RunMarks(QObject):
             self._begin(request)
 
     def _begin(self, request: RunWorkload) -> None:
-        self._report_effect()
         self._running = request
         device = self._sensors.inventory.find(request.device) if self._sensors.inventory else None
         identity = device.identity if device else request.device
@@ -131,29 +117,8 @@ class RunMarks(QObject):
             return
         self._running = None
         self.marks[-1] = msgspec.structs.replace(self.marks[-1], ended_s=time.monotonic())
-        self._unreported = self.marks[-1]
-        self._waiting.start(limits.current.last_reading_ms)
+        self._sensors.want(_RUN, False)
         self.marks_changed.emit()
-
-    def _on_reading_taken(self, reading: Reading) -> None:
-        mark = self._unreported
-        if mark is not None and mark.ended_s is not None and reading.taken_at_s >= mark.ended_s:
-            self._report_effect()
-
-    def _report_effect(self) -> None:
-        """Report the sensors' change, after their first reading since the run."""
-        mark, self._unreported = self._unreported, None
-        self._waiting.stop()
-        if self._running is None:
-            self._sensors.want(_RUN, False)
-        inventory = self._sensors.inventory
-        device = inventory.device_with(mark.identity) if mark and inventory else None
-        if mark is not None and mark.ended_s is not None and device is not None:
-            from gpu_studio.core.devices.sensor_history import effect_sentence  # numpy: 80 ms
-
-            track, ended_s = self._sensors.track(device), mark.ended_s + _SENSOR_LAG_S
-            self.effect = effect_sentence(mark.title, mark.began_s, ended_s, track)
-            self.effect_changed.emit(self.effect)
 
 
 def _work_title(request: Request) -> str:

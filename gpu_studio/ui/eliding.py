@@ -27,10 +27,8 @@ if TYPE_CHECKING:
 class ElidedText(Text):
     """A selectable line that ends in "…" if it is too long.
 
-    With word wrap, it uses as many lines as it needs. A subclass may leave out another part.
+    With word wrap, it uses as many lines as it needs.
     """
-
-    ELISION = Qt.TextElideMode.ElideRight
 
     def minimumSizeHint(self) -> QSize:
         """Return a width that fits any column."""
@@ -47,7 +45,7 @@ class ElidedText(Text):
         if not self.is_elided:
             return self.text()
         room = self.contentsRect().width()
-        return self.fontMetrics().elidedText(self.text(), self.ELISION, room)
+        return self.fontMetrics().elidedText(self.text(), Qt.TextElideMode.ElideRight, room)
 
     def event(self, event: QEvent) -> bool:
         """Show the full text in a tool tip if it is cut off."""

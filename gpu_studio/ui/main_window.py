@@ -27,7 +27,7 @@ from gpu_studio.ui.icons import icon
 from gpu_studio.ui.menus import fill_menus
 from gpu_studio.ui.parts import MARGIN, SCROLL_BAR, resize_on_screen
 from gpu_studio.ui.scroll_page import LazyPage, TabScroll, idle_work
-from gpu_studio.ui.status import EffectLine, StatusLine
+from gpu_studio.ui.status import StatusLine
 from gpu_studio.ui.tabs import TABS, TabContents, tab_of
 from gpu_studio.ui.window_files import WindowFiles
 
@@ -116,8 +116,6 @@ class MainWindow(QMainWindow):
             page.make()
         self._status = StatusLine(studio)
         self.statusBar().addWidget(self._status)  # at the left on every tab
-        self._effect = EffectLine(studio)
-        self.statusBar().addPermanentWidget(self._effect, 1)
         self.statusBar().setSizeGripEnabled(False)
         self._files = files = WindowFiles(self, studio, self._front)
         files.destination_found.connect(self._go_to)
@@ -386,9 +384,6 @@ class MainWindow(QMainWindow):
         self._studio.snippets.turn_to(self._front())
         if self._is_presented:
             self._show_presented()
-        self._effect.setVisible(
-            self._front() != pages.DEVICES
-        )  # that page says it beside the sensors
         self._show_headline()
 
     def _go_to(self, destination: Destination) -> None:

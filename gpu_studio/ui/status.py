@@ -1,4 +1,4 @@
-"""The status bar: engine, current device and versions; the last run's effect on its device."""
+"""The status bar: engine, current device and versions."""
 
 from __future__ import annotations
 
@@ -8,9 +8,7 @@ from PySide6.QtCore import Qt
 
 from gpu_studio.core.devices.devices import short_name
 from gpu_studio.model.engine_session import EngineState
-from gpu_studio.model.text_rows import plain_tip
-from gpu_studio.ui.eliding import ElidedText
-from gpu_studio.ui.parts import MARGIN, SCROLL_BAR, Text, letters
+from gpu_studio.ui.parts import Text, letters
 
 if TYPE_CHECKING:
     from gpu_studio.model.studio import Studio
@@ -83,19 +81,3 @@ class StatusLine(Text):
             elif not others:
                 versions.append("no NVIDIA driver")
         return versions
-
-
-class EffectLine(ElidedText):
-    """Shows the sensors' change during the last run; a narrow window leaves out the run's name."""
-
-    ELISION = Qt.TextElideMode.ElideLeft
-
-    def __init__(self, studio: Studio) -> None:
-        super().__init__("", "muted", name="status.effect")
-        self.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
-        self.setContentsMargins(0, 0, MARGIN + SCROLL_BAR, 0)
-        studio.runs.effect_changed.connect(self._show)
-
-    def _show(self, sentence: str) -> None:
-        self.setText(sentence)
-        self.setToolTip(plain_tip(sentence))

@@ -291,25 +291,3 @@ def test_the_limits_of_a_card_are_temperatures_that_a_chip_can_have():
     answers = {("TemperatureThreshold", 1): 94, ("TemperatureThreshold", 3): 255}
     card = card_of(answers | {("DefaultApplicationsClock", 1): 1227}).describe()
     assert (card.slowdown_c, card.operating_max_c, card.sm_clock_base_mhz) == (94.0, None, 1227)
-
-
-def test_the_instances_of_a_divided_card_are_named():
-    class Divided(FakeNvml):
-        """Instances answer as cards do; the second place is empty."""
-
-        def nvmlDeviceGetMigDeviceHandleByIndex(self, handle: int, index: int) -> int:
-            if index == 1:
-                raise NVMLError(6)
-            return 1 + index
-
-    library = Divided(
-        GT_1030 | {"MigMode": [1, 1], "MaxMigDeviceCount": 3},
-        {"Name": "NVIDIA A100-SXM4-40GB MIG 1g.5gb"},
-        {},
-        {"Name": "NVIDIA A100-SXM4-40GB MIG 2g.10gb"},
-    )
-    card = NvidiaCard(Nvml(library).card(0)).describe()
-    assert card.mig_enabled
-    assert card.mig_instances == ("MIG 1g.5gb", "MIG 2g.10gb")
-    whole = device_of(MigMode=[0, 0])
-    assert (whole.mig_enabled, whole.mig_instances) == (False, ())

@@ -193,24 +193,6 @@ def test_the_status_line_names_device_and_versions(qtbot, make_window, engines):
     assert "PyTorch 2.13.0" in status.text()
 
 
-def test_what_a_run_did_to_the_card_is_reported_once_on_every_tab(qtbot, make_window):
-    window = shown(qtbot, make_window(gt_1030()))
-    result = window.findChild(QLabel, "status.effect")
-    assert result.text() == ""
-    effect = "matmul, 512, float32 on cuda:0: P8 → P0, +14 °C."
-    studio_of(window).runs.effect = effect
-    studio_of(window).runs.effect_changed.emit(effect)
-    for index in range(window.tabs.count()):
-        window.tabs.setCurrentIndex(index)
-        labels = [label for label in window.findChildren(QLabel) if label.text() == effect]
-        assert sum(label.isVisible() for label in labels) == 1
-    assert result.text() == effect
-    assert "P8 → P0" in result.toolTip()
-    result.setFixedWidth(result.fontMetrics().horizontalAdvance(f"…{effect}") * 2 // 3)
-    assert result.shown_text.endswith("P8 → P0, +14 °C.")  # what is new, where not all of it fits
-    assert result.shown_text.startswith("…")
-
-
 def test_something_unexpected_is_a_sentence_and_no_trace(qtbot, make_window, tmp_path):
     log_path = tmp_path / "gpu-studio.log"
     window = shown(qtbot, make_window(log_path=log_path))

@@ -376,16 +376,10 @@ def mig_instances(facts: PcFacts) -> Iterator[Finding]:
     for card in facts.nvidia_cards:
         if not card.mig_enabled:
             continue
-        name = card.short_name
-        sentence = (
-            f"Your {name} is divided into MIG instances: {listed(card.mig_instances)}. PyTorch "
-            "uses one of them at a time."
-            if card.mig_instances
-            else f"Your {name} is in MIG mode without an instance, so no program can use it."
-        )
         yield Finding(
             code="mig_instances",
-            sentence=sentence,
+            sentence=f"Your {card.short_name} is in MIG mode: it is divided into instances, and "
+            "PyTorch uses one of them at a time.",
             detail="NVML reports that MIG mode is on. GPU Studio shows the sensors of the whole "
             "card, and does not support single instances",
             command=nvidia.end_mig(card),

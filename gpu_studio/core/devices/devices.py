@@ -72,11 +72,10 @@ class Device(msgspec.Struct, frozen=True, kw_only=True):
     """The CPU or one card, with the facts that do not change while the program runs.
 
     ``kind`` is PyTorch's word, ``cpu`` or ``cuda``; ``maker`` is a card's, ``NVIDIA``.
-    ``pcie_generation_max`` is the maximum of card and slot together, ``pcie_generation_card_max``
-    that of the card alone. ``sm_clock_base_mhz`` is the advertised clock, below the highest boost.
+    ``pcie_generation_max`` is the maximum of card and slot together. ``sm_clock_base_mhz`` is the
+    advertised clock, below the highest boost.
     ``pci_device_id`` is the chip's number without the vendor id.
     ``bar1_bytes`` is how much of the card the CPU can reach at once, with Resizable BAR all of it.
-    ``mig_instances`` are the names of the instances into which a data center card is divided.
     ``kernel_driver`` is the card's driver on Linux, ``nvidia`` or ``nouveau``, ``driver_version``
     its version where the card has a driver of its own. ``is_off_bus``: the slot of a card that
     cannot be read answers with ones only, ``rev ff`` in lspci. ``chip`` is its name, ``Navi 23``,
@@ -113,9 +112,7 @@ class Device(msgspec.Struct, frozen=True, kw_only=True):
     compute_mode: str | None = None
     ecc_enabled: bool | None = None
     mig_enabled: bool | None = None
-    mig_instances: tuple[str, ...] = ()
     processes: tuple[GpuProcess, ...] = ()
-    pcie_generation_card_max: int | None = None
     shutdown_c: float | None = None
     slowdown_c: float | None = None
     operating_max_c: float | None = None

@@ -382,11 +382,7 @@ class _CardRows:
         link, best = self._snapshot.links.get(self._card.identity), widest_link(self._card)
         if link is None:
             return None
-        text = f"{link.text} of {best.text}" if best else link.text
-        alone = self._card.pcie_generation_card_max
-        if best is not None and alone is not None and alone > best.generation:
-            text += f" (the card alone: gen {alone})"
-        return text
+        return f"{link.text} of {best.text}" if best else link.text
 
     def _traffic(self) -> str | None:
         received, sent = self._telemetry.pcie_rx_bytes_per_s, self._telemetry.pcie_tx_bytes_per_s

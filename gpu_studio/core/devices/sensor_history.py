@@ -1,8 +1,9 @@
-"""The last hour of a device's sensors, for curve, table and sentence; what a run did to them."""
+"""The last hour of a device's sensors, for curve, table and sentence."""
 
 from __future__ import annotations
 
 import math
+from collections import deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -13,13 +14,7 @@ from gpu_studio.core.devices.facts import (
     amount_text,
 )
 from gpu_studio.core.devices.sensor_kinds import SensorKind, sensors_of
-from gpu_studio.core.telemetry import (
-    SENSORS,
-    ClockReason,
-    Telemetry,
-    clock_reason_words,
-    held_back_words,
-)
+from gpu_studio.core.telemetry import SENSORS, clock_reason_words
 from gpu_studio.core.texts import csv_line
 from gpu_studio.core.units import format_bytes
 
@@ -27,14 +22,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from gpu_studio.core.devices.devices import Device, Inventory, Reading
+    from gpu_studio.core.telemetry import Telemetry
 
 
-SPANS_S = (60.0, 300.0, 900.0, 3600.0)
 _CAPACITY = 3600  # one hour, at one reading per second
 _LONGEST_GAP_S = 5.0  # a longer gap means that the sensors were not read
-# The columns of a ring that hold the times, the P-state and the clock-event reasons.
-_TIME, _PSTATE, _REASONS = range(3)
-_FIRST_SENSOR = 3
 
 _NO_VALUES: NDArray[np.float64] = np.empty(0)
 
@@ -111,18 +103,13 @@ class SensorSpan:
 
 
 class SensorTrack:
-    """The readings of one device in a ring buffer of an hour.
-
-    The values are contiguous, so a plot gets a view and not a copy. For that, the buffer is twice
-    as long as the ring; when it is full, its second half moves to the front.
-    """
+    """The readings of one device over an hour."""
 
     def __init__(self, device: Device, capacity: int = _CAPACITY) -> None:
         self.device = device
         self._kinds = sensors_of(device)
-        self._capacity = capacity
-        self._buffer = np.full((_FIRST_SENSOR + len(self._kinds), 2 * capacity), np.nan)
-        self._count = 0
+        # Of each reading the time, the P-state, and a value for each kind.
+        self._rows: deque[tuple[float | None, ...]] = deque(maxlen=capacity)
         self.newest: Telemetry | None = None
         """The newest telemetry; None before the first reading."""
         self.newest_at_s: float | None = None
@@ -131,61 +118,27 @@ class SensorTrack:
 
     def append(self, reading: Reading) -> None:
         """Add a reading of the device; a lost card adds nothing."""
-        card, telemetry = reading.card(self.device), reading.telemetry(self.device)
-        if telemetry is None or (card is not None and card.error is not None):
+        card, now = reading.card(self.device), reading.telemetry(self.device)
+        if now is None or (card is not None and card.error is not None):
             return
-        if self._count:
-            last_s = self._buffer[_TIME, self._count - 1]
-            if reading.taken_at_s - last_s > _LONGEST_GAP_S:
-                # No curve is drawn across a gap in the readings.
-                self._add((last_s + reading.taken_at_s) / 2, None)
-        self._add(reading.taken_at_s, telemetry)
-        self.newest, self.newest_at_s = telemetry, reading.taken_at_s
+        last_s, now_s = self.newest_at_s, reading.taken_at_s
+        if last_s is not None and now_s - last_s > _LONGEST_GAP_S:
+            # No curve is drawn across a gap in the readings.
+            self._rows.append(((last_s + now_s) / 2, None, *[None] * len(self._kinds)))
+        self._rows.append((now_s, now.pstate, *(kind.value(now) for kind in self._kinds)))
+        self.newest, self.newest_at_s = now, now_s
         self._readings += 1
 
-    def spans(self, longest_s: float = SPANS_S[0]) -> tuple[SensorSpan, ...]:
+    def spans(self, longest_s: float = 60.0) -> tuple[SensorSpan, ...]:
         """Return the recent values of every sensor."""
-        ring = self._ring(longest_s)
+        first_s = (self.newest_at_s or 0.0) - longest_s
+        recent = [row for row in self._rows if row[0] is not None and row[0] >= first_s]
+        table = np.array(recent, dtype=float).reshape(-1, 2 + len(self._kinds)).T
+        times_s, pstates, *columns = table
         return tuple(
-            self._span(kind, ring[_TIME], ring[_FIRST_SENSOR + number], ring[_PSTATE])
-            for number, kind in enumerate(self._kinds)
+            self._span(kind, times_s, values, pstates)
+            for kind, values in zip(self._kinds, columns, strict=True)
         )
-
-    def between(self, began_s: float, ended_s: float) -> dict[str, NDArray[np.float64]]:
-        """Return the values between two times, and the reading before the first time.
-
-        The keys are those of the sensors, and ``time``, ``pstate`` and ``reasons``; shape (n,).
-        """
-        ring = self._ring(math.inf)
-        first = max(int(np.searchsorted(ring[_TIME], began_s, "right")) - 1, 0)
-        last = int(np.searchsorted(ring[_TIME], ended_s, "right"))
-        keys = ("time", "pstate", "reasons", *(kind.key for kind in self._kinds))
-        return {key: ring[column, first:last] for column, key in enumerate(keys)}
-
-    def _add(self, time_s: float, telemetry: Telemetry | None) -> None:
-        if self._count == 2 * self._capacity:
-            self._buffer[:, : self._capacity] = self._buffer[:, self._capacity :]
-            self._count = self._capacity
-        column = self._buffer[:, self._count]
-        column[:] = np.nan
-        column[_TIME] = time_s
-        if telemetry is not None:
-            numbers = (
-                telemetry.pstate,
-                telemetry.clock_event_reasons,
-                *(kind.value(telemetry) for kind in self._kinds),
-            )
-            column[_PSTATE:] = [math.nan if value is None else value for value in numbers]
-        self._count += 1
-
-    def _ring(self, longest_s: float) -> NDArray[np.float64]:
-        """Return the recent columns, a view of shape (columns, n)."""
-        first = max(self._count - self._capacity, 0)
-        ring = self._buffer[:, first : self._count]
-        if not ring.shape[1] or math.isinf(longest_s):
-            return ring
-        start = int(np.searchsorted(ring[_TIME], ring[_TIME, -1] - longest_s, "left"))
-        return ring[:, start:]
 
     def _span(
         self,
@@ -299,62 +252,3 @@ def _device_line(
             trouble,
         )
     )
-
-
-# The sentence names the highest value of these, and for temperature and memory also the rise.
-_SHOWN_HIGHEST = {"power": "power", "clock": "SM clock"}
-_OF_CPU = {"utilization": "CPU", "memory": "RAM", "temperature": "temperature"}
-_OF_CARD = {"utilization": "GPU", "memory": "VRAM", "temperature": "temperature"}
-_SHOWN_CHANGES = ("temperature", "memory")
-# A load that rounds to zero: these readings come from the idle device before or after the run.
-_IDLE_PERCENT = 0.5
-
-
-def effect_sentence(title: str, began_s: float, ended_s: float, track: SensorTrack) -> str:
-    """Return the sensors' view of a run, or a sentence that says why there is none.
-
-    Args:
-        title: what ran.
-        began_s: when it began, by the sensors' clock.
-        ended_s: when it ended.
-        track: the readings of its device.
-    """
-    values_of = track.between(began_s, ended_s)
-    during = {key: values[values_of["time"] >= began_s] for key, values in values_of.items()}
-    if not len(during["time"]):
-        return f"{title}: too short for a sensor reading."
-    parts = [_most_awake(values_of["pstate"])]
-    busy = _known(during["utilization"])
-    saw_it = not len(busy) or float(busy.max()) >= _IDLE_PERCENT
-    names = _SHOWN_HIGHEST | (_OF_CPU if track.device.is_cpu else _OF_CARD)
-    for kind in sensors_of(track.device):
-        values, inside = _known(values_of[kind.key]), _known(during[kind.key])
-        if not len(inside):
-            continue
-        rise = float(inside.max() - values[0])
-        has_risen = bool(kind.change_from) and rise >= (kind.change_from or 0.0)
-        if kind.key in names and (has_risen if kind.key in _SHOWN_CHANGES else saw_it):
-            parts.append(f"{names[kind.key]} {kind.words(float(inside.max()))}")
-    parts.append(_brakes(during["reasons"]))
-    seen = ", ".join(part for part in parts if part)
-    nothing = "the sensors showed no change" if saw_it else "no sensor reading shows any load"
-    return f"{title}: {seen or nothing}."
-
-
-def _known(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    known: NDArray[np.float64] = values[~np.isnan(values)]
-    return known
-
-
-def _most_awake(pstates: NDArray[np.float64]) -> str:
-    """Return the change to the lowest, which is the fastest, P-state of the run."""
-    known = _known(pstates)
-    return pstate_change(np.array([known[0], known.min()])) if len(known) else ""
-
-
-def _brakes(reasons: NDArray[np.float64]) -> str:
-    seen = ClockReason(0)
-    for value in _known(reasons):
-        seen |= ClockReason(int(value))
-    words = held_back_words(seen)
-    return f"held back: {words}" if words else ""

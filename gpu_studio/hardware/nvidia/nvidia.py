@@ -383,7 +383,6 @@ def _describe(card: NvmlCard) -> Device:
     cores = card.number("nvmlDeviceGetNumGpuCores", most=_MOST_CORES)
     architecture = _ARCHITECTURES.get(card.number("nvmlDeviceGetArchitecture") or 0)
     mode = card.number("nvmlDeviceGetComputeMode")
-    mig_enabled = _flag(card.ask("nvmlDeviceGetMigMode"))
     slot = card.ask("nvmlDeviceGetPciInfo")
     bar1 = card.ask("nvmlDeviceGetBAR1MemoryInfo")
     compute_capability = f"{capability[0]}.{capability[1]}" if capability else None
@@ -411,7 +410,6 @@ def _describe(card: NvmlCard) -> Device:
         memory_clock_max_mhz=_number(card, "nvmlDeviceGetMaxClockInfo", CLOCK_MEMORY),
         pcie_generation_max=pcie("nvmlDeviceGetMaxPcieLinkGeneration"),
         pcie_width_max=pcie("nvmlDeviceGetMaxPcieLinkWidth"),
-        pcie_generation_card_max=pcie("nvmlDeviceGetGpuMaxPcieLinkGeneration"),
         shutdown_c=_limit_c(card, _THRESHOLD_SHUTDOWN),
         slowdown_c=_limit_c(card, _THRESHOLD_SLOWDOWN),
         operating_max_c=_limit_c(card, _THRESHOLD_OPERATING),
@@ -420,8 +418,7 @@ def _describe(card: NvmlCard) -> Device:
         display_active=_flag(card.ask("nvmlDeviceGetDisplayActive")),
         compute_mode=None if mode is None else _COMPUTE_MODES.get(mode),
         ecc_enabled=_flag(card.ask("nvmlDeviceGetEccMode")),
-        mig_enabled=mig_enabled,
-        mig_instances=_instance_names(card) if mig_enabled else (),
+        mig_enabled=_flag(card.ask("nvmlDeviceGetMigMode")),
     )
 
 
@@ -433,12 +430,6 @@ def _multiprocessors(cores: int | None, compute_capability: str | None) -> int |
     except MissingResourceError:
         return None
     return cores // each if each else None
-
-
-def _instance_names(card: NvmlCard) -> tuple[str, ...]:
-    """Return the distinct part of MIG names: ``MIG 1g.5gb`` of ``NVIDIA A100 MIG 1g.5gb``."""
-    names = (instance.text("nvmlDeviceGetName") or "MIG instance" for instance in card.instances())
-    return tuple(name[name.find("MIG") :] if "MIG" in name else name for name in names)
 
 
 def _device_id_of(slot: Any) -> int | None:

@@ -38,7 +38,6 @@ _REFUSALS = frozenset(
 _SENTINELS = frozenset({2**32 - 1, 2**64 - 1})
 # No card has this much of anything: a larger number is garbage, not a reading.
 _MOST = 2**50
-_MOST_INSTANCES = 64
 
 _DRIVER_SENTENCES = {
     _DRIVER_NOT_LOADED: "The NVIDIA driver is installed, but it is not running.",
@@ -209,17 +208,6 @@ class NvmlCard:
     def number(self, function: str, *arguments: Any, most: int = _MOST) -> int | None:
         """Return a number from the card; None for "no value" and for more than ``most``."""
         return number_from(self.ask(function, *arguments), most)
-
-    def instances(self) -> list[NvmlCard]:
-        """Return the MIG instances of a divided card; each answers like a card."""
-        found = []
-        for index in range(
-            self.number("nvmlDeviceGetMaxMigDeviceCount", most=_MOST_INSTANCES) or 0
-        ):
-            handle = self.ask("nvmlDeviceGetMigDeviceHandleByIndex", index)
-            if handle is not None:
-                found.append(NvmlCard(self._library, handle))
-        return found
 
     def text(self, function: str) -> str | None:
         """Return a text from the card; None if it is empty or unreadable."""

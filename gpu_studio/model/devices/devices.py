@@ -96,7 +96,7 @@ class DevicesModel(PageModel):
         studio.pcs.changed.connect(self._find)
         self.follow(
             studio.headlines.headline_changed, studio.settings.choices_changed,
-            self.log.state_changed, self.runs.marks_changed, self.runs.effect_changed,
+            self.log.state_changed, self.runs.marks_changed,
         )  # fmt: skip
         if studio.builds is not None:
             self.follow(studio.builds.changed)

@@ -110,7 +110,6 @@ class OverviewPage(Page):
             Box(
                 Own(lambda: SensorRows(self.theme), self._show_sensors, stretch=1),
                 Later(self._sensor_parts, name="tools", shown=lambda: m.choices.shows_sensors),
-                Words(lambda: m.runs.effect, "muted", name="effect"),
                 Words(lambda: m.log.notice, name="sensors.log.said"),
                 name="sensors.card",
                 presented=True,

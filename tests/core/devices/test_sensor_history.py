@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from gpu_studio.core.devices.devices import CardReading
-from gpu_studio.core.devices.sensor_history import SensorTrack, csv_head, csv_lines, effect_sentence
-from gpu_studio.core.telemetry import SENSORS, ClockReason, Telemetry
+from gpu_studio.core.devices.sensor_history import SensorTrack, csv_head, csv_lines
+from gpu_studio.core.telemetry import SENSORS, Telemetry
 from tests.fakes.pc import cpu_only, gt_1030, reading, two_cards
 
 
@@ -190,56 +190,3 @@ def test_every_sensor_of_a_card_has_a_place():
     assert plain(spans["pcie_in"].latest) == "2.50 GB/s"
     assert plain(spans["pcie_out"].latest) == "1.00 MB/s"
     assert plain(spans["memory_clock"].latest) == "3004 MHz"
-
-
-IDLE = {"pstate": 8, "temperature_c": 26.0, "power_w": None, "sm_clock_mhz": 139.0,
-        "memory_used_bytes": 4 << 20, "utilization_percent": 0.0,
-        "clock_event_reasons": ClockReason(1)}  # fmt: skip
-BUSY = {"pstate": 0, "temperature_c": 40.0, "power_w": None, "sm_clock_mhz": 1468.0,
-        "memory_used_bytes": 340 << 20, "utilization_percent": 100.0,
-        "clock_event_reasons": ClockReason(0)}  # fmt: skip
-
-
-def tracked(steps, found=None):
-    found = found or gt_1030()
-    track = SensorTrack(found.devices[-1])
-    for second, changes in enumerate(steps):
-        track.append(reading(found, float(second), **changes))
-    return track
-
-
-def sentence(steps, began_s, ended_s):
-    words = effect_sentence("matmul", began_s, ended_s, tracked(steps))
-    return words.replace("\u202f", " ")
-
-
-def test_a_run_wakes_the_card_and_warms_it():
-    words = sentence([IDLE, IDLE, BUSY, BUSY, IDLE], 1.5, 3.5)
-    assert words == (
-        "matmul: P8 → P0, GPU 100 %, VRAM 340 MiB, temperature 40 °C, SM clock 1468 MHz."
-    )
-
-
-def test_what_held_the_card_back_is_reported():
-    hot = BUSY | {"clock_event_reasons": ClockReason(0x20 | 0x4)}
-    assert sentence([IDLE, hot, BUSY], 0.5, 2.0).endswith(
-        "held back: at the power limit, hot (driver)."
-    )
-    assert "held back" not in sentence([IDLE, BUSY, BUSY, hot], 0.5, 2.0)
-    assert "held back" not in sentence([hot, BUSY, BUSY], 0.5, 2.0)
-
-
-def test_what_no_reading_saw_is_not_told_as_nothing():
-    asleep = IDLE | {"power_w": 8.0}
-    unseen = "matmul: no sensor reading shows any load."
-    assert sentence([asleep, asleep, asleep], 0.5, 2.0) == unseen
-    assert sentence([asleep, asleep | {"utilization_percent": 0.4}], 0.5, 2.0) == unseen
-    warm = asleep | {"temperature_c": 40.0}
-    assert sentence([asleep, warm, warm], 0.5, 2.0) == "matmul: temperature 40 °C."
-    silent = asleep | {"utilization_percent": None}
-    assert "SM clock" in sentence([silent, silent], 0.5, 2.0)
-
-
-@pytest.mark.parametrize("steps", [[IDLE], []])
-def test_a_run_between_two_readings_has_no_effect_to_report(steps):
-    assert sentence(steps, 1.2, 1.4) == "matmul: too short for a sensor reading."
