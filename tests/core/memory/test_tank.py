@@ -64,14 +64,6 @@ def test_the_parts_always_sum_to_the_whole(total, free, allocated, reserved):
     assert all(part.size_bytes >= 0 for part in tank.parts)
 
 
-def test_sentence_and_table_say_the_same():
-    tank = tank_of_card(memory_read(allocated=1024, reserved=1260), 2048 * MIB)
-    for label, memory, _share, meaning in tank.rows():
-        assert f"{label} {memory}" in tank.sentence
-        assert meaning
-    assert tank.rows()[2][2].startswith("50")
-
-
 def process(pid, mib):
     return GpuProcess(pid=pid, name="a", memory_bytes=None if mib is None else mib * MIB)
 

@@ -2,9 +2,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from pathlib import Path
 from types import SimpleNamespace
-from typing import ClassVar
 
 import pytest
 import torch
@@ -13,7 +11,6 @@ from gpu_studio.core.messages.pitfall_messages import PitfallFailed, RunPitfall
 from gpu_studio.engine.pitfalls import measured, new_processes
 from gpu_studio.engine.pitfalls.pitfall import Bench, ScriptEnd
 from gpu_studio.engine.pitfalls.registry import find_pitfall
-from gpu_studio.process.steady_memory import glibc_version
 from tests.engine.answers import ask
 from tests.engine.pitfalls.outcomes import both, finish, plain, run_here
 
@@ -53,32 +50,6 @@ def test_which_of_both_is_slower_is_reported_by_what_was_measured(
     monkeypatch.setattr(measured, "_sample_s", lambda device, *_: times[device.type])
     result = measured.TinyModel().run("broken", Bench(torch.device("cuda:0"), threading.Event()))
     assert plain(result.sentence).endswith(words)
-
-
-def test_without_the_wait_the_watch_stops_before_the_work_is_done(monkeypatch: pytest.MonkeyPatch):
-    """The work cannot end before it is asked to: it waits until the first watch has stopped."""
-    stopped = threading.Event()
-    watch = measured.time.perf_counter
-
-    class Watch:
-        readings: ClassVar[list[float]] = []
-
-        @classmethod
-        def perf_counter(cls) -> float:
-            cls.readings.append(watch())
-            if len(cls.readings) == 2:
-                stopped.set()
-            return cls.readings[-1]
-
-    def multiply(a: torch.Tensor, b: torch.Tensor) -> None:
-        if Watch.readings:  # not the first call, which is not timed
-            assert stopped.wait(60)
-
-    monkeypatch.setattr(measured, "time", Watch)
-    monkeypatch.setattr(torch, "matmul", multiply)
-    handed_s, done_s = measured._on_thread()
-    assert handed_s == Watch.readings[1] - Watch.readings[0]
-    assert done_s == Watch.readings[2] - Watch.readings[0] >= handed_s
 
 
 @pytest.mark.parametrize(
@@ -150,27 +121,6 @@ def test_what_the_loaders_script_printed_is_what_is_shown(monkeypatch: pytest.Mo
         assert figures["busy"] == pytest.approx(figures["work_s"] / figures["whole_s"])
 
 
-@pytest.mark.parametrize(
-    ("fixed_s", "start", "end"),
-    [
-        ((0.1, 0.05), "With the fix: waiting for data 50.0 ms instead of 300 ms; ", "400 ms."),
-        ((0.1, 0.6), "The fix did not help here: waiting for data 600 ms", "with other work."),
-    ],
-)
-def test_what_workers_did_is_reported_whichever_way_it_went(
-    fixed_s: tuple[float, float], start: str, end: str, monkeypatch: pytest.MonkeyPatch
-):
-    def run_script(_: Bench, script: str) -> ScriptEnd:
-        work_s, wait_s = (0.1, 0.3) if "num_workers=0" in script else fixed_s
-        return ScriptEnd(f"{work_s:.6f} s at work, {wait_s:.6f} s waiting", "")
-
-    monkeypatch.setattr(Bench, "run_script", run_script)
-    finished = finish("starved_gpu")
-    assert plain(finished.broken.sentence).startswith("cpu worked for 25 % of 400 ms.")
-    assert plain(finished.comparison).startswith(start)
-    assert plain(finished.comparison).endswith(end)
-
-
 @pytest.mark.parametrize("name", ["starved_gpu", "fresh_results"])
 def test_a_script_that_breaks_off_is_a_failure(name: str, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(Bench, "run_script", lambda *_: ScriptEnd("", "OSError: no room"))
@@ -187,21 +137,7 @@ def test_two_times_of_the_same_device_are_not_compared():
     assert not finished.comparison
 
 
-def test_a_loop_with_new_results_is_timed_beside_one_that_writes_into_the_same(
-    monkeypatch: pytest.MonkeyPatch,
-):
-    """Its scripts count the pages that the system maps: none for the same memory."""
-    resource = pytest.importorskip("resource")
-    run_script, faults = Bench.run_script, []
-
-    def run_counted(bench: Bench, script: str) -> ScriptEnd:
-        counted = script.replace("times = []", _COUNTED_FROM) + _COUNTED
-        end = run_script(bench, counted)
-        output, _, count = end.output.strip().rpartition("\n")
-        faults.append(int(count))
-        return ScriptEnd(output, end.error)
-
-    monkeypatch.setattr(Bench, "run_script", run_counted)
+def test_a_loop_with_new_results_is_timed_beside_one_that_writes_into_the_same():
     finished = finish("fresh_results")
     broken, fixed = finished.broken, finished.fixed
     for part, how in ((broken, "new memory for each result"), (fixed, "into the same memory")):
@@ -212,36 +148,6 @@ def test_a_loop_with_new_results_is_timed_beside_one_that_writes_into_the_same(
     assert "y = a + b" in finished.broken_snippet
     assert "torch.add(a, b, out=y)" in finished.fixed_snippet
     assert "time per addition" in finished.comparison
-    pages, (of_broken, of_fixed) = 4 * 4096**2 // resource.getpagesize(), faults
-    assert of_fixed < 2 * pages  # its memory is mapped once
-    if glibc_version() is not None and not _has_huge_pages():
-        assert of_broken > 10 * pages
-
-
-_COUNTED_FROM = """\
-import resource
-before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
-times = []"""
-_COUNTED = "print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)\n"
-
-
-def _has_huge_pages() -> bool:
-    setting = Path("/sys/kernel/mm/transparent_hugepage/enabled")
-    return setting.exists() and "[always]" in setting.read_text(encoding="utf-8")
-
-
-@pytest.mark.parametrize(
-    ("kept_s", "start"),
-    [(0.005, "With the fix: "), (0.025, "The fix did not help here: ")],
-)
-def test_whether_the_same_memory_is_faster_is_reported_as_measured(
-    kept_s: float, start: str, monkeypatch: pytest.MonkeyPatch
-):
-    def run_script(_: Bench, script: str) -> ScriptEnd:
-        return ScriptEnd(f"{kept_s if 'out=y' in script else 0.025:.6f} s per call", "")
-
-    monkeypatch.setattr(Bench, "run_script", run_script)
-    assert finish("fresh_results").comparison.startswith(start)
 
 
 @pytest.mark.parametrize("part", ["broken", "fixed"])

@@ -2,7 +2,6 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
-from unittest.mock import Mock
 
 import psutil
 import pytest
@@ -14,8 +13,8 @@ from gpu_studio.core.messages.pitfall_messages import PitfallFailed, PitfallStar
 from gpu_studio.core.switcher.pitfall_words import changed_lines
 from gpu_studio.engine.dispatcher import Dispatcher
 from gpu_studio.engine.pitfalls import out_of_memory, real_errors, registry
-from gpu_studio.engine.pitfalls.pitfall import Bench, error_of
-from gpu_studio.engine.pitfalls.registry import PITFALLS, find_pitfall
+from gpu_studio.engine.pitfalls.pitfall import Bench
+from gpu_studio.engine.pitfalls.registry import PITFALLS
 from gpu_studio.engine.sensor import CpuWatch
 from tests.engine.answers import ask
 from tests.engine.pitfalls.outcomes import both, finish, run_here
@@ -195,18 +194,6 @@ def test_a_fresh_process_is_as_one_that_a_person_starts():
     assert (end.output.splitlines(), end.error) == (["__main__ True True", "'' False False"], "")
 
 
-def test_an_error_is_reported_without_its_frames():
-    collected = []
-
-    def fail() -> None:
-        x = torch.ones(3)
-        collected.append(x)
-        raise KeyError("x")
-
-    assert error_of(fail) == "KeyError: 'x'"
-    assert error_of(lambda: None) == ""
-
-
 def test_mixed_devices_is_a_real_error_that_names_both():
     broken, fixed, _ = both("mixed_devices")
     assert broken.error.startswith("RuntimeError")
@@ -222,16 +209,6 @@ def test_out_of_memory_in_the_allocators_words_and_what_fits():
     assert figures["batch"] == figures["batch_broke"] / 2 == figures["batch_no_grad"] / 2
     assert figures["peak_bytes"] < figures["budget_bytes"]
     assert figures["peak_no_grad_bytes"] < figures["peak_bytes"]
-
-
-def test_the_modelled_batch_is_counted_as_pytorch_keeps_it():
-    """Training keeps the input and each ReLU's result, and has one more for a moment."""
-    peak, error = out_of_memory._fill(1024, trains=True)
-    each = 1024 * 1024 * 4
-    assert not error
-    assert peak == (1 + out_of_memory._LAYERS + 1) * each
-    without, _ = out_of_memory._fill(1024, trains=False)
-    assert without == 2 * each
 
 
 def test_a_kept_exception_keeps_its_tensors():
@@ -263,17 +240,3 @@ def test_an_error_of_the_cpu_does_not_stay(monkeypatch: pytest.MonkeyPatch):
     assert broken.figures[0].value == 1
     assert not fixed.error
     assert figures["errors"] == 0
-
-
-def test_where_no_batch_broke_the_fixed_part_says_so(monkeypatch: pytest.MonkeyPatch):
-    """A large card that allows much: there is no batch "that broke" to speak of."""
-    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda _device: (2 << 40, 2 << 40))
-    monkeypatch.setattr(torch.cuda, "memory_reserved", lambda _device: 0)
-    for name in ("get_per_process_memory_fraction", "set_per_process_memory_fraction"):
-        monkeypatch.setattr(torch.cuda, name, Mock(return_value=1.0), raising=False)
-    monkeypatch.setattr(out_of_memory, "_network", Mock())
-    monkeypatch.setattr(out_of_memory, "_first_that_breaks", lambda *_: (1 << 23, ""))
-    card = Bench(torch.device("cuda:0"), threading.Event())
-    result = find_pitfall("out_of_memory").run("fixed", card)
-    assert result.sentence.startswith("Even a batch of 4194304 fits")
-    assert not any(figure.name == "batch_broke" for figure in result.figures)

@@ -3,7 +3,6 @@
 import pytest
 
 from gpu_studio.core.devices.access import Obstacle
-from gpu_studio.core.devices.devices import GpuProcess
 from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.messages.engine_messages import DescribeEngine, EngineEnded, RequestFailed
@@ -12,10 +11,8 @@ from gpu_studio.core.messages.placement_messages import UseDevice
 from gpu_studio.core.messages.run_messages import RunWorkload
 from gpu_studio.model.memory.engine_memory import (
     WINDOW_S,
-    EngineMemory,
     Mark,
     MemoryHistory,
-    PcMemory,
 )
 from gpu_studio.model.memory.memory_model import MemoryModel, choice_title
 from gpu_studio.model.memory.oom_experiment import OomState
@@ -23,7 +20,7 @@ from tests.fakes.descriptions import described_with_cuda
 from tests.fakes.memory_answers import (
     memory_read,
 )
-from tests.fakes.pc import gt_1030, gt_1030_card, reading, two_cards
+from tests.fakes.pc import gt_1030, reading, two_cards
 from tests.fakes.scripted_engine import Pause
 from tests.model.memory.looks import (
     EXPERIMENT,
@@ -134,17 +131,6 @@ def test_nothing_is_asked_while_the_engine_works(model, engines, scripts, qtbot)
     assert not any(isinstance(asked, ReadMemory) for asked in engines.requests)
     model.poll()
     qtbot.waitUntil(lambda: isinstance(engines.requests[-1], ReadMemory))
-
-
-def test_polls_do_not_pile_up(model, engines, scripts, qtbot):
-    scripts[ReadMemory] = [Pause(), memory_read()]
-    model.poll()
-    model.poll()
-    qtbot.waitUntil(engines.latest.paused.is_set)
-    model.poll()
-    engines.latest.go()
-    idle(qtbot, model.parent())
-    assert sum(isinstance(asked, ReadMemory) for asked in engines.requests) == 1
 
 
 def test_an_engine_that_died_holds_nothing_any_more(model, scripts, qtbot):
@@ -265,53 +251,3 @@ def test_an_old_history_is_let_go():
         assert len(history.points) <= 4 * WINDOW_S + 1
     xs, _ = history.curve()
     assert xs[-1] == pytest.approx(WINDOW_S)
-
-
-CARD = gt_1030_card(torch_index=0)
-
-
-class Listed:
-    """Stands in for the sensors: one process on the card."""
-
-    def __init__(self, pid, mib):
-        self.listed = (GpuProcess(pid=pid, name="python", memory_bytes=mib * MIB),)
-
-    def processes(self, _device):
-        return self.listed
-
-
-@pytest.fixture
-def memory(qapp):
-    memory = EngineMemory(lambda: 100.0, lambda _address: CARD.identity, {})
-    memory.pid = 7
-    return memory
-
-
-def receive(memory, reserved, at_s):
-    memory._receive(memory_read(reserved=reserved, taken_at_s=at_s))
-
-
-def context_of(tanks, memory):
-    read = memory.latest(CARD.identity)
-    tank = tanks.of(read, CARD, memory.pid)
-    return {part.key: part.size_bytes // MIB for part in tank.parts}.get("context")
-
-
-def test_the_context_is_what_the_process_has_besides_what_pytorch_reserved(memory):
-    tanks = PcMemory(Listed(7, 512 + 90), memory, memory)
-    receive(memory, 512, 0.0)
-    assert context_of(tanks, memory) is None
-    tanks.learn(CARD.identity, CARD, memory)
-    assert context_of(tanks, memory) == 90
-    receive(memory, 768, 1.3)  # the driver has not told of this yet
-    assert context_of(tanks, memory) == 90
-
-
-def test_what_the_driver_reported_the_engine_itself_counts_before_all_else(memory):
-    """Of the same moment, and to the byte: at the end of an experiment too short to be listed."""
-    tanks = PcMemory(Listed(7, 512 + 90), memory, memory)
-    read = memory_read(reserved=512, engine_bytes=(512 + 87) * MIB)
-    memory._receive(read)
-    assert context_of(tanks, memory) == 87
-    tanks.learn(CARD.identity, CARD, memory)
-    assert context_of(tanks, memory) == 87

@@ -21,7 +21,6 @@ from gpu_studio.core.messages.pitfall_messages import (
 )
 from gpu_studio.core.messages.run_messages import RunWorkload, WorkloadOption
 from gpu_studio.core.notice import Tone
-from gpu_studio.core.switcher.pitfall_words import ChangedLine
 from gpu_studio.model.switcher.lessons_model import LessonsModel
 from tests.driving.window import plain
 from tests.fakes.descriptions import described, described_with_cuda, elementwise
@@ -111,27 +110,6 @@ def test_a_card_without_code_in_this_pytorch_is_not_tried(engines, studio, qtbot
     studio.start()
     qtbot.waitUntil(lambda: studio.session.is_free)
     assert [row.address for row in LessonsModel(studio).rows] == ["cuda:1"]
-
-
-def test_broken_and_fixed_are_kept_and_the_lesson_is_done_then(model, engines, qtbot):
-    model.choose(lesson="tiny_model")
-    model.break_it()
-    assert model.is_running
-    model.fix_it()  # one after the other
-    qtbot.waitUntil(lambda: model.can_run)
-    assert [one.part for one in engines.requests if isinstance(one, RunPitfall)] == ["broken"]
-    assert (model.part("broken").title, model.part("fixed").title) == ("Broken, on cuda:0", "")
-    assert model.part("broken").error == "RuntimeError: two devices"
-    assert model.part("broken").tone is Tone.FAILURE
-    assert model.changed_code == ((ChangedLine(False, "# broken"), ChangedLine(True, "# fixed")),)
-    assert "tiny_model" not in model.done
-    model.fix_it()
-    qtbot.waitUntil(lambda: model.can_run)
-    assert model.part("fixed").tone is Tone.GOOD
-    assert model.other_figures == [("A call", "2.00\u202fms", "2.00\u202fms")]
-    assert "tiny_model" in model.done
-    model.choose(lesson="mixed_devices")
-    assert not model.figures, "another lesson has its own"
 
 
 @pytest.mark.parametrize(

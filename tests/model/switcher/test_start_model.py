@@ -41,9 +41,6 @@ def script(tmp_path, text):
     return f'"{sys.executable}" "{path}"'
 
 
-WAITS = "import sys, time\nopen(sys.argv[0] + '.env', 'w').write(repr({names}))\ntime.sleep({s})\n"
-
-
 def wait_for_end(qtbot, model):
     qtbot.waitUntil(lambda: "ended" in model.notice.sentence)
 

@@ -264,21 +264,25 @@ def test_a_history_is_answered_anew_when_the_card_changes(page, memory, path, sc
     qtbot.waitUntil(lambda: asked == [(1996 - 576) * MIB])  # in steps of 64 MiB
 
 
-class Hostile:
-    """Would run something if it were loaded."""
-
-    def __reduce__(self):
-        return (print, ("run",))
-
-
-def test_a_refused_file_leaves_the_open_history(page, path, tmp_path, qtbot, capfd):
+def test_a_refused_file_leaves_the_open_history(page, path, tmp_path, qtbot):
     page.model.open_file(path)
     qtbot.waitUntil(lambda: page.model.what_if.history is not None)
-    (tmp_path / "theirs.pkl").write_bytes(pickle.dumps(Hostile()))
+    (tmp_path / "theirs.pkl").write_bytes(b"cos\nsystem\n(S'true'\ntR.")
     page.model.open_file(tmp_path / "theirs.pkl")
     qtbot.waitUntil(lambda: "wants to run a program" in text(page, "memory.fit.reason"))
     assert text(page, "memory.fit.file") == "train.pickle"
-    assert "run" not in capfd.readouterr().out.split()
+
+
+def test_another_history_has_an_answer_of_its_own(page, path, tmp_path, qtbot):
+    page.model.open_file(path)
+    qtbot.waitUntil(lambda: "is enough" in text(page, "memory.fit.sentence"))
+    first = text(page, "memory.fit.sentence")
+    other = TrainingHistory(batch=32)
+    other.run(2, layers=6)
+    other.write(tmp_path / "other.pickle")
+    page.model.open_file(tmp_path / "other.pickle")
+    qtbot.waitUntil(lambda: text(page, "memory.fit.file") == "other.pickle")
+    qtbot.waitUntil(lambda: text(page, "memory.fit.sentence") not in ("", first))
 
 
 def test_the_lines_for_your_own_script_come_in_the_code_drawer(page, ready_studio, qtbot):

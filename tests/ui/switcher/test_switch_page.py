@@ -96,18 +96,6 @@ def hold(answer, engine, request):
     return [Pause(), *answer(engine, request)]
 
 
-def test_only_one_card_is_shown_and_all_again(tab, engines, qtbot):
-    assert "unloads" in text(tab, "switcher.explained")
-    assert find(tab, "switcher.show_all").isHidden()
-    click(tab, f"switcher.visible_only.{SECOND}")
-    assert engines.latest.environment.visible_devices == SECOND
-    qtbot.waitUntil(find(tab, "switcher.show_all").isEnabled)
-    assert "hidden" in text(tab, f"switcher.facts.{FIRST}")
-    click(tab, "switcher.show_all")
-    qtbot.waitUntil(lambda: "cuda:1" in text(tab, f"switcher.facts.{SECOND}"))
-    qtbot.waitUntil(find(tab, "switcher.show_all").isHidden)
-
-
 def test_a_model_is_chosen_with_the_keyboard_moved_and_its_devices_have_their_colors(
     tab, engines, theme, qtbot
 ):

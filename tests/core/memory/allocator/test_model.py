@@ -1,5 +1,4 @@
 import json
-import pickle
 import re
 from typing import Any
 
@@ -8,8 +7,6 @@ import pytest
 from gpu_studio.core.memory.allocator.blocks import Block, ModelledOutOfMemory, format_size
 from gpu_studio.core.memory.allocator.model import AllocatorModel
 from gpu_studio.core.memory.allocator.options import (
-    UNLIMITED,
-    AllocatorConfiguration,
     parse_configuration,
 )
 from tests.core.memory.allocator.allocator_trace import EDGES, RECORD, SETTINGS, follow, reserved_at
@@ -107,14 +104,6 @@ def test_the_edges_of_rules_are_pytorchs(edge):
     assert reserved_at(ModelAlone(model), edge) == edge.reserved_mib
 
 
-def test_nothing_said_is_pytorchs_default():
-    assert parse_configuration("") == AllocatorConfiguration()
-    defaults = AllocatorConfiguration()
-    assert defaults.large_segment_bytes == defaults.max_non_split_rounding_bytes == 20 * MIB
-    assert defaults.max_split_bytes == UNLIMITED
-    assert defaults.roundup_power2_divisions == (0,) * 16
-
-
 @pytest.mark.parametrize(
     ("text", "option", "value"),
     [
@@ -199,10 +188,7 @@ def test_a_full_card_is_reported_in_pytorchs_words():
         " of which 144.00 MiB is free. Of the allocated memory 1.75 GiB is allocated by PyTorch,"
         " and 0 bytes is reserved by PyTorch but unallocated." + HINT
     )
-    error = caught.value
-    assert (error.tried_bytes, error.free_bytes) == (256 * MIB, 144 * MIB)
-    assert (error.total_bytes, error.limit_bytes) == (1996 * MIB, None)
-    assert (error.allocated_bytes, error.unallocated_bytes) == (1792 * MIB, 0)
+    assert (caught.value.tried_bytes, caught.value.free_bytes) == (256 * MIB, 144 * MIB)
 
 
 def test_a_rejected_request_flushes_nothing():
@@ -221,14 +207,6 @@ def test_a_rejected_request_flushes_nothing():
     assert stats["reserved_bytes.all.current"] == 600 * MIB
 
 
-def test_the_error_can_be_sent_to_another_process():
-    with pytest.raises(ModelledOutOfMemory) as caught:
-        AllocatorModel(MIB).allocate(1)
-    copy = pickle.loads(pickle.dumps(caught.value))
-    assert str(copy) == str(caught.value)
-    assert vars(copy) == vars(caught.value)
-
-
 @pytest.mark.parametrize(
     ("size_bytes", "text"),
     [
@@ -244,20 +222,3 @@ def test_the_error_can_be_sent_to_another_process():
 )
 def test_sizes_are_written_as_pytorchs_errors_do(size_bytes, text):
     assert format_size(size_bytes) == text
-
-
-def test_others_may_hold_more_than_the_card():
-    model = AllocatorModel(MIB, 2 * MIB)
-    assert model.card.free_bytes == 0
-    with pytest.raises(ModelledOutOfMemory, match="of which 0 bytes is free"):
-        model.allocate(1)
-
-
-def test_another_process_can_take_what_was_free():
-    model = AllocatorModel(100 * MIB)
-    saved = model.allocate(40 * MIB)
-    model.card.other_bytes = 50 * MIB
-    with pytest.raises(ModelledOutOfMemory, match=r"of which 10\.00 MiB is free"):
-        model.allocate(20 * MIB)
-    model.card.other_bytes = 0
-    assert model.allocate(20 * MIB).address > saved.address
