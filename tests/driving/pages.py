@@ -167,8 +167,8 @@ def open_history(window: QWidget) -> None:
         training.run(3)
         training.write(path)
         page.model.open_file(path)
-        wait_until(lambda: page.model.what_if.history is not None)
-    wait_until(lambda: page.model.what_if.answer.sentence)
+        wait_until(lambda: page.model.history is not None)
+    wait_until(lambda: page.model.answer.sentence)
     settle()
 
 

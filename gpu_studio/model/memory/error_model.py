@@ -9,12 +9,12 @@ import msgspec
 
 from gpu_studio.core.errors.log import MOST_READ_BYTES, decoded_text, told_lines
 from gpu_studio.core.errors.reader import read_error
-from gpu_studio.core.failure import Failure, FailureKind, StudioError
+from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.memory.tank import FitAnswer, FitVerdict
 from gpu_studio.core.notice import Notice, Tone
 from gpu_studio.core.texts import file_name
 from gpu_studio.core.user_file import UnusableFileError, read_user_file
-from gpu_studio.model.latest import Latest, opening
+from gpu_studio.model.latest import Latest
 from gpu_studio.model.page_model import PageModel
 
 if TYPE_CHECKING:
@@ -48,21 +48,18 @@ class ErrorModel(PageModel):
         super().__init__(ErrorChoices(), parent)
         self._latest = Latest(self, pause_ms=_AFTER_TYPING_MS)
         self._latest.succeeded.connect(self._on_answered)
-        self._latest.failed.connect(self._on_failed)
+        self._latest.failed.connect(self.changed)
         self._reading = Latest(self)
         self._reading.succeeded.connect(self.paste)
-        self._reading.failed.connect(self._on_failed)
-        self._reading.delayed.connect(self._on_delayed)
-        self._path: Path | None = None
+        self._reading.failed.connect(self.changed)
+        self._reading.delayed.connect(self.changed)
         self._asked = ""
         self._found: FitAnswer | None = None
-        self._trouble = Notice()
         memory.closing.connect(self.close)
 
     def open_file(self, path: Path) -> None:
         """Find the errors in a file; of a huge log, only their lines are shown."""
-        self._path = path
-        self._reading.ask(partial(_text_of, path))
+        self._reading.ask(partial(_text_of, path), path)
 
     def paste(self, text: str) -> None:
         """Read an error, or the end of a text that is long."""
@@ -85,7 +82,7 @@ class ErrorModel(PageModel):
         asked = self.choices.text.strip()
         if not self.is_seen or asked == self._asked:
             return
-        self._asked, self._trouble = asked, Notice()
+        self._asked = asked
         if asked:
             self._latest.ask(lambda _is_over: read_error(asked).answer)
         else:
@@ -96,23 +93,12 @@ class ErrorModel(PageModel):
         self._found = found
         self.changed.emit()
 
-    def _on_failed(self, failure: Failure) -> None:
-        is_unexpected = failure.kind is FailureKind.INTERNAL
-        unknown = "This cannot be read. The log says why."
-        self._trouble = Notice(unknown if is_unexpected else failure.message, Tone.FAILURE)
-        self.changed.emit()
-
-    def _on_delayed(self) -> None:
-        if self._path is not None:
-            self._trouble = Notice(opening(self._path))
-            self.changed.emit()
-
     @property
     def trouble(self) -> Notice:
         """Why a file is not read, or that a text is not read whole."""
         if len(self.choices.text) >= LONGEST_TEXT:
             return Notice(_CUT, Tone.AMBER)
-        return self._trouble
+        return self._latest.notice if self._latest.notice.sentence else self._reading.notice
 
     @property
     def answer(self) -> FitAnswer:

@@ -2,34 +2,46 @@
 
 from __future__ import annotations
 
+import os
 from functools import lru_cache, partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
+from PySide6.QtCore import Signal
 
-from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.memory.allocator.options import checked_configuration
 from gpu_studio.core.memory.fit import ModelFit, bandwidth_of, bandwidth_request, speed_words
 from gpu_studio.core.memory.modelled_cards import ModelledCardChoice, card_at
 from gpu_studio.core.memory.networks import AS_IN_FILE, Network, network_called
+from gpu_studio.core.memory.replay.replay_call import (
+    AnsweredWhatIf,
+    AskWhatIf,
+    NoHistory,
+    OpenedHistory,
+    OpenHistory,
+    ask,
+)
+from gpu_studio.core.memory.replay.what_if_words import history_answer
 from gpu_studio.core.memory.tank import FitAnswer, FitVerdict
 from gpu_studio.core.memory.weights_file import ask_network
 from gpu_studio.core.messages.engine_messages import EngineEnded, RequestFailed
 from gpu_studio.core.messages.run_messages import RunFailed, RunFinished
 from gpu_studio.core.notice import Notice, Tone
 from gpu_studio.core.texts import file_name
+from gpu_studio.core.units import format_gib
 from gpu_studio.model.engine_session import EngineState
-from gpu_studio.model.latest import Latest, opening
+from gpu_studio.model.latest import Latest
 from gpu_studio.model.memory.memory_model import choice_title
-from gpu_studio.model.memory.what_if_model import WhatIfModel
 from gpu_studio.model.page_model import PageModel
 from gpu_studio.process.child_call import call_child
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Callable
 
     from PySide6.QtCore import QObject
 
+    from gpu_studio.core.memory.replay.replay_call import Answer, Question
     from gpu_studio.model.engine_session import Reply
     from gpu_studio.model.memory.memory_model import MemoryModel
 
@@ -37,7 +49,7 @@ NUMBER, FILE, HISTORY = "number", "file", "history"
 """The ways to ask."""
 OWN = "own"
 """The card with a memory of one's own choice."""
-_AFTER_TYPING_MS = 200
+_AFTER_CHOOSING_MS = 150
 _GIB, _ROUNDED_TO = 1 << 30, 64 << 20
 _HISTORIES = (".pickle", ".pkl")
 _HINTS = {
@@ -54,7 +66,6 @@ class FitChoices(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         way: which of the others count: `NUMBER`, `FILE` or `HISTORY`.
         parameters: a known network, or its number of parameters as people write it, in a `dtype`.
-        file: a model's file.
         plan: how to train: a key of `core.memory.fit.PLANS`.
         tokens: of each text; 0 for the usual number.
         batch: the number of texts at once.
@@ -65,7 +76,6 @@ class FitChoices(msgspec.Struct, frozen=True, kw_only=True):
 
     way: str = NUMBER
     parameters: str = "1 billion"
-    file: Path | None = None
     dtype: str = "float32"
     plan: str = "Adam"
     tokens: int = 0
@@ -79,44 +89,53 @@ class FitChoices(msgspec.Struct, frozen=True, kw_only=True):
 class FitModel(PageModel):
     """Answers for the card that is chosen in the tab, while the page is seen.
 
+    Signals:
+        no_history_found(Path): a file is a snapshot of one moment.
+
     Attributes:
-        what_if: the recorded history.
+        history: the recorded history that is open; None before the first.
     """
+
+    no_history_found = Signal(object)
 
     def __init__(self, memory: MemoryModel, parent: QObject | None = None) -> None:
         super().__init__(FitChoices(card=memory.chosen.identity), parent)
         self.memory = memory
-        self.what_if = WhatIfModel(self)
-        self._latest = Latest(self, pause_ms=_AFTER_TYPING_MS)
-        self._latest.succeeded.connect(self._on_answered)
-        self._latest.failed.connect(self._on_failed)
-        self._latest.delayed.connect(self._on_delayed)
-        self._asked: Path | None = None  # a model's file
-        self._found: Network | None = None
-        self._trouble = Notice()
+        self._file = Latest(self)
+        self._file.succeeded.connect(self._on_opened)
+        self._file.failed.connect(self.changed)
+        self._file.delayed.connect(self.changed)
+        self._path, self._way = Path(), ""  # what is opened, and for which way
+        self._names: dict[str, str] = {}  # of the open files, by the way
+        self._network: Network | None = None
+        self.history: OpenedHistory | None = None
+        self._replay = Latest(self, pause_ms=_AFTER_CHOOSING_MS)
+        self._replay.succeeded.connect(self._on_replayed)
+        self._replay.failed.connect(self.changed)
+        self._question: AskWhatIf | None = None
+        self._replayed: AnsweredWhatIf | None = None
         self._last_card: ModelledCardChoice | None = None
         self._bandwidths: dict[str, float] = {}  # of this session, by the device's identity
         self._measurement: Reply | None = None
         self._unmeasured_why = ""
         memory.chosen_changed.connect(self._on_device_chosen)
         self.follow_seen(self._on_memory_changed, memory.memory_changed)
-        self.what_if.history_opened.connect(self._on_history_opened)
-        self.follow_seen(
-            self._on_followed, memory.session_changed, memory.devices.choices_changed,
-            self.what_if.changed,
-        )  # fmt: skip
+        self.follow_seen(self._on_followed, memory.session_changed, memory.devices.choices_changed)
         memory.closing.connect(self.close)
 
     # ── asking ───────────────────────────────────────────────────────────────────────────────
 
     def open_file(self, path: Path) -> None:
         """Ask about a file: a history, or a model's weights."""
-        ending = path.suffix.lower()
-        if ending in _HISTORIES:
-            self.what_if.open(path)
-            self.choose(way=HISTORY)
+        self._path = path
+        if path.suffix.lower() in _HISTORIES:  # the open one stays until it is read
+            self._way, question = HISTORY, OpenHistory(path=os.fsencode(path))
+            self._file.ask(partial(_asked, question), path)
         else:
-            self.choose(way=FILE, file=path)
+            self._way, self._network, self._names[FILE] = FILE, None, file_name(path)
+            self._file.ask(partial(ask_network, path, call_child), path)
+        self.choose(way=self._way)
+        self.changed.emit()
 
     def see(self, *, is_seen: bool) -> None:
         """Follow the card's memory while the page is visible."""
@@ -136,26 +155,24 @@ class FitModel(PageModel):
 
     def close(self) -> None:
         """Answer no more, and wait for the threads."""
-        for latest in (self._latest, self.what_if):
+        for latest in (self._file, self._replay):
             latest.close()
 
     def _ask(self) -> None:
-        """Ask what takes time: a model's file once, a history for each card."""
-        if not self.is_seen:
+        """Replay the history on the card, once for each."""
+        chosen, card, history = self.choices, self._card, self.history
+        is_asked = self.is_seen and chosen.way == HISTORY and not self.conf_error
+        if not is_asked or card is None or history is None:
             return
-        chosen, card = self.choices, self._card
-        if chosen.way == HISTORY and card is not None and not self.conf_error:
-            self.what_if.ask(
-                card_bytes=card.total_bytes, other_bytes=card.context_bytes, conf=chosen.conf
-            )
-        asked = chosen.file if chosen.way == FILE else None
-        if asked == self._asked:
-            return
-        self._asked, self._trouble = asked, Notice()
-        if asked is None:
-            self._latest.drop()
-        else:
-            self._latest.ask(partial(ask_network, asked, call_child))
+        # The history is large and the same for all: it is added when the question is asked.
+        question = AskWhatIf(
+            history=b"", card_bytes=card.total_bytes, other_bytes=card.context_bytes,
+            conf=chosen.conf,
+        )  # fmt: skip
+        if question != self._question:
+            self._question, self._replayed = question, None
+            whole = msgspec.structs.replace(question, history=history.history)
+            self._replay.ask(partial(_asked, whole))
 
     def _on_memory_changed(self) -> None:
         if self._card != self._last_card:
@@ -191,32 +208,31 @@ class FitModel(PageModel):
         others = min(round(self.choices.others_gib * _GIB), card.total_bytes)
         return msgspec.structs.replace(card, context_bytes=others)
 
-    def _on_answered(self, found: Network) -> None:
-        self._found, self._trouble = found, Notice()
+    def _on_opened(self, answer: Network | OpenedHistory | NoHistory) -> None:
+        if isinstance(answer, Network):
+            self._network = answer
+        elif isinstance(answer, NoHistory):
+            words = (
+                f"{file_name(self._path)} is a snapshot of one moment, without a history. “Record "
+                "one” has the lines that record a history."
+            )
+            self._file.notice = Notice(words, Tone.AMBER)
+            self.no_history_found.emit(self._path)
+        else:
+            self.history, self._names[HISTORY] = answer, file_name(self._path)
+            self._question = self._replayed = None
+            self.choose(conf=answer.conf)  # begin with the recorded setting
+            self._ask()
         self.changed.emit()
 
-    def _on_failed(self, failure: Failure) -> None:
-        is_unexpected = failure.kind is FailureKind.INTERNAL
-        unknown = "This cannot be computed. The log says why."
-        self._found = None
-        self._trouble = Notice(unknown if is_unexpected else failure.message, Tone.FAILURE)
+    def _on_replayed(self, answer: AnsweredWhatIf) -> None:
+        self._replayed = answer
         self.changed.emit()
-
-    def _on_delayed(self) -> None:
-        if self._asked is not None:
-            self._trouble = Notice(opening(self._asked))
-            self.changed.emit()
 
     def _on_device_chosen(self) -> None:
         self.choose(card=self.memory.chosen.identity)
         if self.is_seen:
             self.on_seen()
-
-    def _on_history_opened(self) -> None:
-        """Begin with the recorded setting."""
-        if self.what_if.history is not None:
-            self.choose(conf=self.what_if.history.conf)
-            self._ask()
 
     # ── what the page shows ──────────────────────────────────────────────────────────────────
 
@@ -229,10 +245,7 @@ class FitModel(PageModel):
     @property
     def file_words(self) -> str:
         """Which file is asked about."""
-        chosen = self.choices
-        if chosen.way == HISTORY:
-            return self.what_if.name
-        return file_name(chosen.file) if chosen.way == FILE and chosen.file is not None else ""
+        return self._names.get(self.choices.way, "")
 
     @property
     def is_network_wrong(self) -> bool:
@@ -251,14 +264,13 @@ class FitModel(PageModel):
     @property
     def trouble(self) -> Notice:
         """Why there is no answer, or what is being opened."""
-        way = self.choices.way
         if self.is_network_wrong:
             return Notice("Enter a number such as 7B, 350 M or 1,000,000.", Tone.FAILURE)
         if self._card is None:
             return Notice("This card's memory is not known yet.")
-        if way != HISTORY:
-            return self._trouble
-        return Notice(self.conf_error, Tone.FAILURE) if self.conf_error else self.what_if.notice
+        if self.choices.way == HISTORY and self.conf_error:
+            return Notice(self.conf_error, Tone.FAILURE)
+        return self._file.notice if self.choices.way == self._way else Notice()
 
     @property
     def _fit(self) -> ModelFit | None:
@@ -266,8 +278,8 @@ class FitModel(PageModel):
         chosen, card, network, kind = self.choices, self._card, None, AS_IN_FILE
         if chosen.way == NUMBER:
             network, kind = network_called(chosen.parameters), chosen.dtype
-        elif chosen.way == FILE and isinstance(self._found, Network):
-            network = self._found
+        elif chosen.way == FILE:
+            network = self._network
         if card is None or network is None:
             return None
         return ModelFit(card, network, kind, chosen.plan, chosen.tokens, chosen.batch)
@@ -278,12 +290,24 @@ class FitModel(PageModel):
         way, fit = self.choices.way, self._fit
         if fit is not None:
             return _answer_of(fit, self._is_cpu)
-        if way == HISTORY and self.what_if.history is not None:
-            return self.what_if.answer
-        if way not in _HINTS or (way == FILE and self.choices.file is not None):
+        if way == HISTORY and self.history is not None:
+            if self._replayed is not None:
+                return history_answer(self.history, self._replayed.found)
+            trouble = self._replay.notice.sentence
+            words = Notice("No answer" if trouble else "Replaying…", Tone.QUIET)
+            return FitAnswer((FitVerdict(words),), trouble)
+        if way not in _HINTS or (way == FILE and self.file_words):
             return FitAnswer((FitVerdict(),))
         headline, sentence = _HINTS[way]
         return FitAnswer((FitVerdict(Notice(headline)),), sentence)
+
+    @property
+    def lines_at_peak(self) -> list[tuple[str, str]]:
+        """Which lines of code held most when the most was allocated."""
+        return [
+            (held.line or "Unknown, or from before the history", format_gib(held.size_bytes))
+            for held in (self.history.at_peak if self.history is not None else ())
+        ]
 
     def verdict(self, number: int) -> FitVerdict:
         """Return the first verdict or the second, which may be empty."""
@@ -338,6 +362,10 @@ class FitModel(PageModel):
             case EngineEnded():
                 self._unmeasured_why = "PyTorch ended during the measurement."
         self.changed.emit()
+
+
+def _asked(question: Question, is_over: Callable[[], bool]) -> Answer:
+    return ask(question, call_child, is_over)
 
 
 @lru_cache(maxsize=1)

@@ -10,19 +10,18 @@ from typing import TYPE_CHECKING
 from gpu_studio.core.memory.outcome import free_within
 from gpu_studio.core.memory.replay.replay_call import OpenedSegments, OpenSegments, ask
 from gpu_studio.core.memory.segments import map_of_segments
-from gpu_studio.core.notice import Notice, Tone
 from gpu_studio.core.texts import file_name
 from gpu_studio.core.units import counted, format_bytes
-from gpu_studio.model.latest import Latest, opening
+from gpu_studio.model.latest import Latest
 from gpu_studio.model.page_model import PageModel
 from gpu_studio.process.child_call import call_child
 
 if TYPE_CHECKING:
     from PySide6.QtCore import QObject
 
-    from gpu_studio.core.failure import Failure
     from gpu_studio.core.memory.segments import SegmentMap
     from gpu_studio.core.messages.memory_messages import SegmentsRead
+    from gpu_studio.core.notice import Notice
     from gpu_studio.model.memory.memory_model import MemoryModel
 
 _log = logging.getLogger(__name__)
@@ -33,7 +32,6 @@ class SegmentModel(PageModel):
 
     Attributes:
         blocks: the shown segments; None without any.
-        notice: what became of a file that was opened.
         block: the chosen block in words; the page tells it.
     """
 
@@ -43,10 +41,9 @@ class SegmentModel(PageModel):
         self._file = Latest(self)
         self._file.succeeded.connect(self._on_opened)
         self._file.failed.connect(self._on_refused)
-        self._file.delayed.connect(self._on_delayed)
+        self._file.delayed.connect(self.changed)
         self._path, self._title = Path(), ""
         self._opened: SegmentMap | None = None
-        self.notice = Notice()
         self._shows_now = False
         self.blocks: SegmentMap | None = None
         self._drawn: SegmentsRead | None = None
@@ -84,17 +81,21 @@ class SegmentModel(PageModel):
             return self._title
         return "" if self._failed is None else "When the experiment ended"
 
+    @property
+    def notice(self) -> Notice:
+        """What becomes of a file that is opened."""
+        return self._file.notice
+
     def show_now(self) -> None:
         """Leave an opened snapshot, or the moment of the experiment."""
         if self._opened is None:
             self._shows_now = True
-        self._show(None, Notice())
+        self._show(None)
 
     def open_snapshot(self, path: Path) -> None:
         """Show a snapshot from a file, or say why it is refused."""
-        self._path, self.notice = path, Notice()
-        question = OpenSegments(os.fsencode(path))
-        self._file.ask(lambda is_over: ask(question, call_child, is_over))
+        self._path, question = path, OpenSegments(os.fsencode(path))
+        self._file.ask(lambda is_over: ask(question, call_child, is_over), path)
         self.changed.emit()
 
     @property
@@ -104,17 +105,13 @@ class SegmentModel(PageModel):
 
     def _on_opened(self, answer: OpenedSegments) -> None:
         self._title = file_name(self._path)
-        self._show(map_of_segments(answer.segments), Notice())
+        self._show(map_of_segments(answer.segments))
 
-    def _on_delayed(self) -> None:
-        self.notice = Notice(opening(self._path))
-        self.changed.emit()
+    def _on_refused(self) -> None:
+        self._show(None)
 
-    def _on_refused(self, failure: Failure) -> None:
-        self._show(None, Notice(failure.message, Tone.FAILURE))
-
-    def _show(self, opened: SegmentMap | None, notice: Notice) -> None:
-        self._opened, self.notice = opened, notice
+    def _show(self, opened: SegmentMap | None) -> None:
+        self._opened = opened
         self._on_segments()
 
     # ── the answer ───────────────────────────────────────────────────────────────────────────
@@ -185,7 +182,7 @@ class SegmentModel(PageModel):
     # ── events ───────────────────────────────────────────────────────────────────────────────
 
     def _on_results(self) -> None:
-        self._shows_now, self.notice = False, Notice()
+        self._shows_now = False
         self._on_segments()
 
     def _on_segments(self) -> None:

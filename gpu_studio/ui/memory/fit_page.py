@@ -154,7 +154,7 @@ class FitPage(Page):
                 Words(lambda: m.answer.details, "muted", name="fit.details"),
                 Words(lambda: m.speed[1], "muted", name="speed.detail"),
                 Rows("Lines of code at the peak", ("At the peak, by line of code", "Memory"),
-                     lambda: m.what_if.lines_at_peak, (1,), name="what_if.lines", shown=history),
+                     lambda: m.lines_at_peak, (1,), name="what_if.lines", shown=history),
                 Words(_VIEWER, "muted", name="what_if.viewer", shown=history),
                 label="Details", name="fit.more", shown=lambda: bool(m.answer.details),
             ),

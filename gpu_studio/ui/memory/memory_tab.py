@@ -57,7 +57,7 @@ class MemoryTab(PagedTab):
         self._fit.make().model.open_file(path)
 
     def _on_fit(self, page: FitPage) -> None:
-        page.model.what_if.no_history_found.connect(self._on_no_history)
+        page.model.no_history_found.connect(self._on_no_history)
 
     def _on_no_history(self, path: Path) -> None:
         if path == self._dropped:

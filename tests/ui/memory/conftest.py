@@ -4,7 +4,7 @@ import pytest
 
 from gpu_studio.core.messages.engine_messages import DescribeEngine
 from gpu_studio.core.messages.memory_messages import ReadMemory
-from gpu_studio.model.memory import error_model, fit_model, memory_model, what_if_model
+from gpu_studio.model.memory import error_model, fit_model, memory_model
 from gpu_studio.model.memory.memory_model import MemoryModel
 from gpu_studio.ui.memory.memory_tab import MemoryTab
 from tests.fakes.descriptions import described, described_with_cuda
@@ -17,8 +17,7 @@ def polls_and_answers_come_soon(monkeypatch):
     monkeypatch.setattr(memory_model, "_POLL_MS", 20)
     monkeypatch.setattr(memory_model, "_FAST_POLL_MS", 20)
     monkeypatch.setattr(error_model, "_AFTER_TYPING_MS", 10)
-    monkeypatch.setattr(fit_model, "_AFTER_TYPING_MS", 10)
-    monkeypatch.setattr(what_if_model, "_AFTER_CHOOSING_MS", 0)
+    monkeypatch.setattr(fit_model, "_AFTER_CHOOSING_MS", 0)
 
 
 @pytest.fixture

@@ -256,17 +256,17 @@ def test_a_history_is_answered_for_each_choice(page, path, qtbot):
 
 def test_a_history_is_answered_anew_when_the_card_changes(page, memory, path, scripts, qtbot):
     page.model.open_file(path)
-    qtbot.waitUntil(lambda: page.model.what_if.history is not None)
-    asked = []
-    page.model.what_if.ask = lambda **question: asked.append(question["other_bytes"])
+    qtbot.waitUntil(lambda: "is enough" in text(page, "memory.fit.sentence"))
     scripts[ReadMemory] = [memory_read(free_bytes=600 * MIB)]
     memory.poll()
-    qtbot.waitUntil(lambda: asked == [(1996 - 576) * MIB])  # in steps of 64 MiB
+    tank = find(page, "memory.fit.tank", TankBar)
+    in_use = (1996 - 576) * MIB  # in steps of 64 MiB
+    qtbot.waitUntil(lambda: tank.tank is not None and tank.tank.parts[0].size_bytes == in_use)
 
 
 def test_a_refused_file_leaves_the_open_history(page, path, tmp_path, qtbot):
     page.model.open_file(path)
-    qtbot.waitUntil(lambda: page.model.what_if.history is not None)
+    qtbot.waitUntil(lambda: page.model.history is not None)
     (tmp_path / "theirs.pkl").write_bytes(b"cos\nsystem\n(S'true'\ntR.")
     page.model.open_file(tmp_path / "theirs.pkl")
     qtbot.waitUntil(lambda: "wants to run a program" in text(page, "memory.fit.reason"))
