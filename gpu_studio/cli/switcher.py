@@ -10,8 +10,6 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-import msgspec
-
 from gpu_studio.cli import argument_types as types
 from gpu_studio.cli.answers import Printer
 from gpu_studio.cli.command import (
@@ -40,7 +38,7 @@ from gpu_studio.core.switcher.placement_words import MODELS, explain_move
 from gpu_studio.core.switcher.start_watch import StartWatch
 from gpu_studio.core.tensors import DTYPES
 from gpu_studio.hardware.client import SensorReader
-from gpu_studio.process.child_call import ChildCall
+from gpu_studio.process.child_call import call_child
 from gpu_studio.process.started_program import StartFailedError, shell_status, start_program
 
 # ── place ────────────────────────────────────────────────────────────────────────────────────────
@@ -216,8 +214,6 @@ def _pitfall_lines(
 
 # ── run ──────────────────────────────────────────────────────────────────────────────────────────
 
-_VULKAN = "gpu_studio.hardware.vulkan"
-_LONGEST_VULKAN_S, _MOST_BYTES = 10.0, 1 << 20
 _LOOK_EVERY_S = 1.0
 
 
@@ -258,24 +254,14 @@ def _start(options: argparse.Namespace, log_path: Path) -> int | None:
 
 
 def _chosen(word: str, inventory: Inventory) -> tuple[start.StartTarget, dict[str, str]]:
-    known = _vulkan({})
+    known = start.vulkan_devices(call_child, {})
     try:
         target = start.target_named(word, start.targets(inventory.cards, known or ()))
     except ValueError as error:
         raise WrongUseError(str(error)) from None
     drawing = start.drawing_variables(target, inventory.cards)
-    order = _vulkan(drawing) if known is not None and drawing else known
+    order = start.vulkan_devices(call_child, drawing) if known is not None and drawing else known
     return target, start.start_variables(target, inventory.cards, order)
-
-
-def _vulkan(variables: dict[str, str]) -> list[start.VulkanDevice] | None:
-    """Return what Vulkan lists with these variables; None if its drivers do not answer."""
-    found = ChildCall(_VULKAN).run(
-        msgspec.json.encode(variables), longest_s=_LONGEST_VULKAN_S, most_bytes=_MOST_BYTES
-    )
-    if found.exit_code != 0:
-        return None
-    return msgspec.json.decode(found.content, type=list[start.VulkanDevice])
 
 
 def _follow(

@@ -53,7 +53,7 @@ class ChildCaller(Protocol):
         *,
         longest_s: float,
         most_bytes: int,
-        memory_bytes: int,
+        memory_bytes: int | None,
         is_over: Callable[[], bool],
     ) -> CallEnd: ...
 

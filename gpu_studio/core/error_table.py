@@ -160,12 +160,6 @@ class ErrorTable(msgspec.Struct, frozen=True, kw_only=True):
         """Return the program that printed a text without spaces; None without a mark of one."""
         return next((one for one in self.programs if one.printed(letters)), None)
 
-    @property
-    def start_codes(self) -> list[int]:
-        """Each cudaError_t of which a row says what to do if CUDA does not start with it."""
-        codes = {code for form in self.forms for code in form.codes}
-        return sorted(code for code in codes if self.start_kind(code) is not None)
-
     def start_kind(self, code: int | None) -> ErrorKind | None:
         """Return what it means that CUDA does not start with an error; None if no row has it."""
         kinds = (self.kinds[form.kind] for form in self.forms if code in form.codes)

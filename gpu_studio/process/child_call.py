@@ -153,7 +153,7 @@ def call_child(
     *,
     longest_s: float,
     most_bytes: int,
-    memory_bytes: int,
+    memory_bytes: int | None,
     is_over: Callable[[], bool] = lambda: False,
 ) -> ChildAnswer:
     """Return a child's answer; see `ChildCall`."""

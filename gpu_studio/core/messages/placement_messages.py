@@ -51,7 +51,6 @@ class PlaceRow(Event, frozen=True, kw_only=True):
     bytes: int
     device_before: str
     device_after: str
-    dtype_before: str = ""
 
 
 class PlaceFinished(LastEvent, frozen=True, kw_only=True):

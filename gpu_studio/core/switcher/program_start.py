@@ -22,13 +22,15 @@ from gpu_studio.core.device_name import CPU
 from gpu_studio.core.texts import listed
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
+    from gpu_studio.core.child_question import ChildCaller
     from gpu_studio.core.devices.devices import Device
 
 _NVIDIA, _AMD, _INTEL = 0x10DE, 0x1002, 0x8086
 _VENDORS = {"NVIDIA": _NVIDIA, "AMD": _AMD, "Intel": _INTEL}
 _NO_CARD = "-1"
+_VULKAN = "gpu_studio.hardware.vulkan"
 # A list of numbers for ggml: one that is no number is an empty list, while -1 is an error.
 _NO_VULKAN = "none"
 _SHORTEST_UUID, _LONGEST_COMMAND = 4, 2000
@@ -291,6 +293,25 @@ def split_command(text: str, system: str = sys.platform) -> list[str]:
         message = "there is no program in it"
         raise ValueError(message)
     return words
+
+
+def vulkan_devices(
+    call: ChildCaller, variables: Mapping[str, str], is_over: Callable[[], bool] = lambda: False
+) -> list[VulkanDevice] | None:
+    """Return what Vulkan lists with these variables; None if its drivers do not answer.
+
+    Args:
+        call: calls a child process.
+        variables: what a program will get.
+        is_over: returns whether the answer is no longer needed.
+    """
+    found = call(
+        _VULKAN, msgspec.json.encode(variables), longest_s=10.0, most_bytes=1 << 20,
+        memory_bytes=None, is_over=is_over,
+    )  # fmt: skip
+    if found.exit_code != 0:
+        return None
+    return msgspec.json.decode(found.content, type=list[VulkanDevice])
 
 
 # ── what is copied ───────────────────────────────────────────────────────────────────────────────

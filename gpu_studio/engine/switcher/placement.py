@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import msgspec
 import torch
@@ -85,7 +85,7 @@ class Placement:
         except StudioError:
             self._placed = model  # it stays where it is
             raise
-        before = {name: Place.of(tensor) for name, _, tensor in model.tensors()}
+        before = {name: str(tensor.device) for name, _, tensor in model.tensors()}
         model.begin_proof()
         memory_before = _memory(device)
         copy = TimedCopy(device, dtype)
@@ -127,17 +127,6 @@ def _check(model: PlacedModel, device: torch.device, dtype: torch.dtype | None) 
     _refuse_too_large(model, device)
 
 
-class Place(NamedTuple):
-    """A tensor's device and dtype, by name."""
-
-    device: str
-    dtype: str
-
-    @classmethod
-    def of(cls, tensor: torch.Tensor) -> Place:
-        return cls(str(tensor.device), str(tensor.dtype).removeprefix("torch."))
-
-
 def _dtype_of(name: str) -> torch.dtype | None:
     if not name:
         return None
@@ -146,18 +135,16 @@ def _dtype_of(name: str) -> torch.dtype | None:
     return dtype
 
 
-def _row_of(name: str, kind: str, tensor: torch.Tensor, before: Place) -> PlaceRow:
-    """Return the row of a tensor that was in another place before."""
-    after = Place.of(tensor)
+def _row_of(name: str, kind: str, tensor: torch.Tensor, before: str) -> PlaceRow:
+    """Return the row of a tensor that was on another device before."""
     return PlaceRow(
         name=name,
         kind=kind,
         shape=tuple(tensor.shape),
-        dtype=after.dtype,
-        bytes=tensor.numel() * tensor.element_size(),
-        device_before=before.device,
-        device_after=after.device,
-        dtype_before=before.dtype,
+        dtype=str(tensor.dtype).removeprefix("torch."),
+        bytes=tensor.nbytes,
+        device_before=before,
+        device_after=str(tensor.device),
     )
 
 

@@ -10,25 +10,24 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.notice import Notice, Tone
 from gpu_studio.core.switcher.program_start import (
     CHOOSING,
     KeptStart,
     StartTarget,
-    VulkanDevice,
     drawing_variables,
     shell_lines,
     shortcut,
     split_command,
     start_variables,
     targets,
+    vulkan_devices,
 )
 from gpu_studio.core.switcher.start_watch import StartWatch
 from gpu_studio.core.texts import file_name
 from gpu_studio.model.latest import Latest
 from gpu_studio.model.page_model import PageModel
-from gpu_studio.process.child_call import ChildCall
+from gpu_studio.process.child_call import call_child
 from gpu_studio.process.started_program import StartFailedError, leave, start_program
 
 if TYPE_CHECKING:
@@ -39,8 +38,6 @@ if TYPE_CHECKING:
     from gpu_studio.core.failure import Failure
     from gpu_studio.model.studio import Studio
 
-_VULKAN = "gpu_studio.hardware.vulkan"
-_LONGEST_VULKAN_S, _MOST_BYTES = 10.0, 1 << 20
 _MOST_KEPT = 8
 _LOOK_MS = 1000
 _NAME = "start"
@@ -207,7 +204,7 @@ class StartModel(PageModel):
         cards = inventory.cards
 
         def plan(is_over: Callable[[], bool]) -> _Plan:
-            order = _vulkan(drawing_variables(target, cards), is_over)
+            order = vulkan_devices(call_child, drawing_variables(target, cards), is_over)
             return _Plan(words, target, start_variables(target, cards, order))
 
         self._plans.ask(plan)
@@ -279,18 +276,3 @@ class StartModel(PageModel):
     def _on_closing(self) -> None:
         self._leave()
         self._plans.close()
-
-
-def _vulkan(variables: dict[str, str], is_over: Callable[[], bool]) -> list[VulkanDevice] | None:
-    """Return what Vulkan lists with these variables; None if its drivers do not answer."""
-    found = ChildCall(_VULKAN).run(
-        msgspec.json.encode(variables), longest_s=_LONGEST_VULKAN_S, most_bytes=_MOST_BYTES,
-        is_over=is_over,
-    )  # fmt: skip
-    if found.exit_code != 0:
-        return None
-    try:
-        return msgspec.json.decode(found.content, type=list[VulkanDevice])
-    except msgspec.MsgspecError as error:
-        message = "Vulkan's answer could not be read."
-        raise StudioError(FailureKind.INTERNAL, message) from error

@@ -14,10 +14,10 @@ from gpu_studio.core.devices.finding import KINDS
 from gpu_studio.core.devices.findings import find
 from gpu_studio.core.devices.signs import SANDBOXES, DeviceFile, Signs, lender_of
 from gpu_studio.core.devices.unused_cards import hides_all, hides_level_zero
-from gpu_studio.core.error_table import error_table
 from gpu_studio.core.messages.engine_messages import EngineDescribed, StartError, TorchCard
 from gpu_studio.core.program_form import Program, ProgramForm
 from tests.core.devices.doctor_facts import CPU_ENGINE, ENGINE, RTX_3060, changed, pc, probe
+from tests.core.errors.test_reports import START_CODES
 
 INSTALLED = Program(ProgramForm.INSTALLED, "gpu-studio")
 SLOT = "00000000:03:00.0"
@@ -469,7 +469,7 @@ def test_each_row_decides_about_a_pc(monkeypatch):
     monkeypatch.setattr(Row, "finding", noted)
     for one in SCENES:
         found(*one.values)
-    for number in error_table().start_codes:
+    for number in START_CODES:
         found((GEFORCE,), {"engine": cuda(number)})
     monkeypatch.setattr(operating_system, "release", lambda: "5.4.0-generic")
     (first, *_) = found((HALO,), {"engine": ROCM})
@@ -482,7 +482,7 @@ def test_each_row_has_a_kind_and_a_source():
     assert all(len(row.source) > 5 for row in ROWS)
 
 
-@pytest.mark.parametrize("number", error_table().start_codes)
+@pytest.mark.parametrize("number", START_CODES)
 @pytest.mark.parametrize("place", ["Linux", "Windows", "WSL", "docker"])
 def test_each_code_has_its_meaning_and_a_step_for_each_place(number, place):
     marks = signs(*NVIDIA_FILES, sandbox=place if place in SANDBOXES else "")

@@ -50,6 +50,10 @@ def test_each_row_of_the_table_can_be_found_and_has_its_source():
         assert program.source or not program.steps, program.name
 
 
+_CODES = {code for form in error_table().forms for code in form.codes}
+START_CODES = sorted(code for code in _CODES if error_table().start_kind(code) is not None)
+
+
 def test_an_error_code_of_cuda_has_its_own_meaning():
     table = error_table()
     codes = (2, 3, 34, 35, 46, 100, 101, 304, 500, 802, 803, 804, 999)

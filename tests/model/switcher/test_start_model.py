@@ -30,7 +30,7 @@ def vulkan(monkeypatch):
     """Vulkan lists nothing here, and is asked for what it lists with these variables."""
     asked: list[dict[str, str]] = []
     monkeypatch.setattr(
-        module, "_vulkan", lambda variables, _is_over: asked.append(variables) or []
+        module, "vulkan_devices", lambda _call, variables, _is_over: asked.append(variables) or []
     )
     return asked
 

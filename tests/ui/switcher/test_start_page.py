@@ -17,7 +17,7 @@ from tests.driving.window import choose, click, find, sees, table, text
 
 @pytest.fixture
 def page(tab, qtbot, monkeypatch):
-    monkeypatch.setattr(start_model, "_vulkan", lambda _variables, _is_over: [])
+    monkeypatch.setattr(start_model, "vulkan_devices", lambda *_: [])
     tab.pages.go_to(START)
     settle()
     return tab

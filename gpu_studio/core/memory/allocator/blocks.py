@@ -179,11 +179,7 @@ class ModelledOutOfMemory(RuntimeError):  # noqa: N818 - the name that users of 
     Attributes:
         tried_bytes: the request to the driver, which is a segment; the original request if the
             driver was not asked; None beyond 1 EiB.
-        total_bytes: the card's memory. None if the driver was not asked, like the following ones.
-        free_bytes: the card's free memory.
-        limit_bytes: this process's limit; None without a limit.
-        allocated_bytes: held by tensors.
-        unallocated_bytes: reserved by the allocator and held by no tensor.
+        free_bytes: the card's free memory; None if the driver was not asked.
     """
 
     def __init__(
@@ -191,19 +187,11 @@ class ModelledOutOfMemory(RuntimeError):  # noqa: N818 - the name that users of 
         text: str,
         *,
         tried_bytes: int | None = None,
-        total_bytes: int | None = None,
         free_bytes: int | None = None,
-        limit_bytes: int | None = None,
-        allocated_bytes: int | None = None,
-        unallocated_bytes: int | None = None,
     ) -> None:
         super().__init__(text)
         self.tried_bytes = tried_bytes
-        self.total_bytes = total_bytes
         self.free_bytes = free_bytes
-        self.limit_bytes = limit_bytes
-        self.allocated_bytes = allocated_bytes
-        self.unallocated_bytes = unallocated_bytes
 
 
 def card_full(
@@ -216,20 +204,16 @@ def card_full(
     reserved_bytes: int,
 ) -> ModelledOutOfMemory:
     """Return the error of a request that neither the cache nor the driver can serve."""
-    unallocated_bytes = reserved_bytes - allocated_bytes
     limit = "" if limit_bytes is None else f"{format_size(limit_bytes)} allowed; "
     return ModelledOutOfMemory(
         f"CUDA out of memory. Tried to allocate {format_size(tried_bytes)}. "
         f"GPU 0 has a total capacity of {format_size(total_bytes)} "
         f"of which {format_size(free_bytes)} is free. {limit}"
         f"Of the allocated memory {format_size(allocated_bytes)} is allocated by PyTorch, "
-        f"and {format_size(unallocated_bytes)} is reserved by PyTorch but unallocated.{_HINT}",
+        f"and {format_size(reserved_bytes - allocated_bytes)} is reserved by PyTorch but "
+        f"unallocated.{_HINT}",
         tried_bytes=tried_bytes,
-        total_bytes=total_bytes,
         free_bytes=free_bytes,
-        limit_bytes=limit_bytes,
-        allocated_bytes=allocated_bytes,
-        unallocated_bytes=unallocated_bytes,
     )
 
 
