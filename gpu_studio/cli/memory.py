@@ -321,23 +321,6 @@ def _measured(work: CommandEngine, device: str) -> float | None:
 # ── a recorded history ───────────────────────────────────────────────────────────────────────────
 
 
-class ReplayAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """What ``memory replay --json`` prints; sizes in bytes.
-
-    Attributes:
-        allocations: how many tensors the recorded program made.
-        peak_allocated_bytes: the most that tensors held, according to the model.
-        peak_reserved_bytes: the most that the recorded program reserved.
-        what_if: on the card and with the options of the command; None if none were given.
-    """
-
-    allocations: int
-    recorded_conf: str
-    peak_allocated_bytes: int
-    peak_reserved_bytes: int
-    what_if: WhatIf | None
-
-
 @command(
     Option("file", "a file of torch.cuda.memory._dump_snapshot", metavar="FILE", type=Path),
     Option("--card", "a card's memory, such as 8GiB", metavar="SIZE", type=types.memory),
@@ -372,13 +355,11 @@ def _replay(options: argparse.Namespace, _log_path: Path) -> None:
         answered = replay.ask(question, call_child)
         assert isinstance(answered, replay.AnsweredWhatIf)
         found = answered.found
-    value = ReplayAnswer(
-        allocations=opened.allocations,
-        recorded_conf=opened.conf,
-        peak_allocated_bytes=opened.modelled.peak_allocated_bytes,
-        peak_reserved_bytes=opened.peak_reserved_bytes,
-        what_if=found,
-    )
+    value = {
+        "allocations": opened.allocations, "recorded_conf": opened.conf,
+        "peak_allocated_bytes": opened.modelled.peak_allocated_bytes,  # according to the model
+        "peak_reserved_bytes": opened.peak_reserved_bytes, "what_if": found,
+    }  # fmt: skip
     shown = found or opened.modelled
     lines = [*_answer_lines(history_answer(opened, shown))]
     if shown.failure:

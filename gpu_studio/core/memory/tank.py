@@ -201,7 +201,7 @@ def tank_of_error(numbers: OomNumbers) -> Tank | None:
     all of it: the driver had moved the rest to the PC's RAM.
     """
     if numbers.total_bytes is None or numbers.free_bytes is None:
-        return _tank_of_limit(numbers)
+        return None
     own_bytes = (numbers.allocated_bytes or 0) + numbers.holes_bytes
     card_bytes = None
     if own_bytes > numbers.total_bytes + numbers.total_bytes // 64:  # beyond the rounding
@@ -232,26 +232,6 @@ def tank_of_error(numbers: OomNumbers) -> Tank | None:
         text = "the rest of the card: other programs, the driver, and anything the text leaves out"
         filling.put("not_told", "Unknown", filling.left, text)
     return msgspec.structs.replace(filling.tank, card_bytes=card_bytes)
-
-
-def _tank_of_limit(numbers: OomNumbers) -> Tank | None:
-    """Return the tank of a program's limit on an Apple GPU, which is what its texts describe."""
-    if None in (numbers.limit_bytes, numbers.allocated_bytes, numbers.other_bytes):
-        return None
-    assert numbers.limit_bytes is not None
-    assert numbers.allocated_bytes is not None
-    assert numbers.other_bytes is not None
-    held_bytes = numbers.allocated_bytes + numbers.other_bytes
-    is_over = held_bytes > numbers.limit_bytes
-    filling = _Filling(max(held_bytes, numbers.limit_bytes))
-    filling.put(
-        "tensors", "PyTorch", numbers.allocated_bytes, "allocated by PyTorch, with its empty pieces"
-    )
-    filling.put("context", "Metal", numbers.other_bytes, "Metal's own memory for this program")
-    filling.put("free", "Left", filling.left, "left of the limit for this program")
-    return msgspec.structs.replace(
-        filling.tank, card_bytes=numbers.limit_bytes if is_over else None
-    )
 
 
 def tank_of_sensors(telemetry: Telemetry, memory_total_bytes: int | None) -> Tank | None:

@@ -8,7 +8,6 @@ import re
 import pytest
 
 from gpu_studio.core.errors.reader import UNKNOWN, read_error
-from gpu_studio.core.memory.oom_text import OomNumbers
 
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 
@@ -195,10 +194,6 @@ def plain(words: str) -> str:
     return words.replace("\u202f", " ")
 
 
-def tank_of(found):
-    return found.answer.verdicts[0].tank
-
-
 @forms
 def test_every_form_is_recognised_with_its_sizes(text: str, kind: str, sizes: str):
     found = read_error(text)
@@ -274,27 +269,6 @@ def test_colors_make_no_difference(escape: str):
     on, off = f"{escape}[1;31m", f"{escape}[0m"
     colored = text.replace("256.00", f"{on}256{off}.00").replace(" GPU", f"{on} GPU{off}")
     assert read_error(colored) == read_error(text)
-
-
-def test_every_number_of_apples_text_is_read_and_drawn():
-    held = "MPS allocated: 5.50 GB, other allocations: 1.10 GB, max allowed: 6.80 GB"
-    found = read_error(apple(held, "770.00 MB"))
-    assert found.numbers == OomNumbers(
-        tried_bytes=770 * MIB, allocated_bytes=round(5.5 * GIB), other_bytes=round(1.1 * GIB),
-        limit_bytes=round(6.8 * GIB),
-    )  # fmt: skip
-    parts = {part.label: part.size_bytes for part in tank_of(found).parts}
-    assert parts["PyTorch"] == round(5.5 * GIB)
-    assert parts["Metal"] == round(1.1 * GIB)
-    assert sum(parts.values()) == tank_of(found).total_bytes == round(6.8 * GIB)
-    assert tank_of(found).card_bytes is None
-
-
-def test_a_mac_over_its_limit_has_a_line_at_the_limit():
-    held = "MPS allocated: 6.50 GB, other allocations: 1.10 GB, max allowed: 6.80 GB"
-    tank = tank_of(read_error(apple(held, "770.00 MB")))
-    assert tank.card_bytes == round(6.8 * GIB)
-    assert tank.total_bytes == round(6.5 * GIB) + round(1.1 * GIB)
 
 
 @pytest.mark.parametrize(

@@ -51,10 +51,6 @@ class Block:
         self.next = next_
         self.state = FREE
 
-    def __repr__(self) -> str:
-        state = ("in use", "free", "unmapped")[self.state]
-        return f"<Block {self.size_bytes} bytes at {self.address:#x}, {state}>"
-
     @property
     def is_split(self) -> bool:
         """Whether it shares its segment with other blocks."""
@@ -115,12 +111,6 @@ class Pool:
     def place_of(self, size_bytes: int) -> int:
         """Return the index of the smallest block of at least that size; if none, the count."""
         return bisect_left(self._order, size_bytes << _ADDRESS_BITS)
-
-    def pop_best_fit(self, size_bytes: int) -> Block | None:
-        """Remove and return the smallest block of at least that size; None if there is none."""
-        order = self._order
-        place = bisect_left(order, size_bytes << _ADDRESS_BITS)
-        return self._blocks.pop(order.pop(place)) if place < len(order) else None
 
     def pop(self, place: int) -> Block:
         """Remove and return the block at an index."""

@@ -25,8 +25,7 @@ in torch/csrc/cuda/Module.cpp). As a pickle file, it opens in PyTorch's own view
 
 from __future__ import annotations
 
-import operator
-from typing import TYPE_CHECKING, Any, SupportsIndex
+from typing import TYPE_CHECKING, Any
 
 from gpu_studio.core.memory.allocator.blocks import (
     FREE,
@@ -39,7 +38,6 @@ from gpu_studio.core.memory.allocator.blocks import (
     card_full,
 )
 from gpu_studio.core.memory.allocator.options import (
-    MIN_BLOCK_BYTES,
     UNLIMITED,
     parse_configuration,
     size_of,
@@ -73,7 +71,7 @@ class AllocatorModel:
         card: the card's memory; its ``other_bytes`` may change, as other processes come and go.
 
     Raises:
-        ValueError: ``conf`` is wrong (see `parse_configuration`), a size or a fraction cannot be.
+        ValueError: ``conf`` is wrong; see `parse_configuration`.
     """
 
     def __init__(
@@ -84,23 +82,16 @@ class AllocatorModel:
         conf: str = "",
         fraction: float = 1.0,
     ) -> None:
-        check_fraction(fraction)
         self._options = options = parse_configuration(conf)
-        self.card = ModelledCard(whole_bytes(capacity_bytes), whole_bytes(other_bytes))
+        self.card = ModelledCard(capacity_bytes, other_bytes)
         self._statistics = statistics = Statistics()
-        # should_split: what is cut off an expandable segment grows together with it again.
         is_expandable = options.expandable_segments
-        self._least_rest_bytes = MIN_BLOCK_BYTES if is_expandable else SMALL_BYTES + MIN_BLOCK_BYTES
         self._unsplit_from_bytes = UNLIMITED if is_expandable else options.max_split_bytes
         if fraction == 1:
             fraction = options.per_process_memory_fraction
         self.memory_fraction = fraction
         self._segments = Segments(options, fraction, self.card, statistics)
-        self._small, self._large = self._pools_of(0)
         self._counts_splits = not is_expandable
-        self._divides = any(options.roundup_power2_divisions)
-        self._has_rules = is_expandable or options.max_split_bytes != UNLIMITED
-        self._is_plain = not (self._segments.collects_garbage or self._has_rules)
 
     @property
     def limit_bytes(self) -> int | None:
@@ -113,15 +104,9 @@ class AllocatorModel:
         return self._options.expandable_segments
 
     def set_memory_fraction(self, fraction: float) -> None:
-        """Limit this process to a share of the card (set_per_process_memory_fraction).
-
-        Raises:
-            ValueError: no share from 0 to 1.
-        """
-        check_fraction(fraction)
+        """Limit this process to a share of the card (set_per_process_memory_fraction)."""
         self.memory_fraction = fraction
         self._segments.set_fraction(fraction)
-        self._is_plain = not (self._segments.collects_garbage or self._has_rules)
 
     def allocate(self, nbytes: int, stream: int = 0) -> Block:
         """Return a block for a tensor of that many bytes; 0 bytes need no memory.
@@ -132,18 +117,16 @@ class AllocatorModel:
 
         Raises:
             ModelledOutOfMemory: there is no such block; PyTorch's error with exact numbers.
-            ValueError: a negative number.
         """
-        if type(nbytes) is not int:
-            nbytes = whole_bytes(nbytes)
-        if not 0 < nbytes < _EXBIBYTE:
-            return self._allocate_odd(nbytes)
-        size_bytes = self._rounded(nbytes)
-        if stream:
-            small, large = self._pools_of(stream)
-            pool = small if size_bytes <= SMALL_BYTES else large
-        else:
-            pool = self._small if size_bytes <= SMALL_BYTES else self._large
+        if nbytes >= _EXBIBYTE:
+            raise beyond_an_exbibyte()
+        small, large = self._segments.pools_of(stream)
+        if nbytes == 0:
+            nothing = Block(0, 0, small, None, None)
+            nothing.state = IN_USE
+            return nothing
+        size_bytes = self._options.rounded_bytes(nbytes)
+        pool = small if size_bytes <= SMALL_BYTES else large
         block = self._cached_block(pool, size_bytes)
         if block is None:
             block = self._new_block(pool, size_bytes, nbytes)
@@ -164,16 +147,8 @@ class AllocatorModel:
         return block
 
     def free(self, block: Block) -> None:
-        """Free a block, and merge it with the free blocks beside it.
-
-        Raises:
-            ValueError: the block is not in use, or is another allocator's.
-        """
-        if block.state != IN_USE:
-            raise ValueError(f"{block!r} is not in use")
+        """Free a block, and merge it with the free blocks beside it."""
         pool = block.pool
-        if pool is not self._small and pool is not self._large and not self._segments.owns(pool):
-            raise ValueError(f"{block!r} is another allocator's")
         block.state = FREE
         if block.size_bytes == 0:
             return
@@ -197,39 +172,11 @@ class AllocatorModel:
         """Return segments and blocks in the form of ``torch.cuda.memory._snapshot()``."""
         return snapshot_of(self._segments.heads(), self._options)
 
-    def _pools_of(self, stream: int) -> tuple[Pool, Pool]:
-        """Return the small and the large pool of a stream."""
-        pools = self._segments.pools_of(stream)
-        if pools is None:
-            pools = (
-                Pool(is_small=True, least_rest_bytes=MIN_BLOCK_BYTES),
-                Pool(is_small=False, least_rest_bytes=self._least_rest_bytes),
-            )
-            self._segments.add_pools(stream, *pools)
-        return pools
-
-    def _allocate_odd(self, nbytes: int) -> Block:
-        if nbytes < 0:
-            raise ValueError(f"{nbytes} bytes cannot be allocated")
-        if nbytes >= _EXBIBYTE:
-            raise beyond_an_exbibyte()
-        block = Block(0, 0, self._small, None, None)
-        block.state = IN_USE
-        return block
-
-    def _rounded(self, nbytes: int) -> int:
-        """Round a request (round_size)."""
-        if self._divides:
-            return self._options.rounded_bytes(nbytes)
-        return -(-nbytes // MIN_BLOCK_BYTES) * MIN_BLOCK_BYTES
-
     def _cached_block(self, pool: Pool, size_bytes: int) -> Block | None:
         """Take the smallest sufficient free block out of the pool (get_free_block).
 
         Only this block is considered: if an option forbids it, no larger block is tried.
         """
-        if self._is_plain:
-            return pool.pop_best_fit(size_bytes)
         if self._segments.collects_garbage:
             self._segments.advance_clock(pool)
         place = pool.place_of(size_bytes)
@@ -358,29 +305,3 @@ def _settings(configuration: AllocatorConfiguration) -> dict[str, Any]:
 def _signed(size: int) -> int:
     """Return a size_t in the form of PyTorch's Python, an int64: no limit is −1."""
     return size - (1 << 64) if size >= 1 << 63 else size
-
-
-def whole_bytes(size: SupportsIndex) -> int:
-    """Return a size as a whole number of bytes; NumPy's integers are fine.
-
-    Raises:
-        TypeError: it is a float, even a whole one, or a text.
-    """
-    try:
-        return operator.index(size)
-    except TypeError:
-        message = f"a size is a whole number of bytes, an int, not {size!r}"
-        raise TypeError(message) from None
-
-
-def check_fraction(fraction: object) -> None:
-    """Refuse a value that is not a share of a card, in PyTorch's words.
-
-    Raises:
-        TypeError: it is not a number.
-        ValueError: it is not from 0 to 1.
-    """
-    if not isinstance(fraction, (float, int)):
-        raise TypeError("Invalid type for fraction argument, must be `float`")
-    if not 0 <= fraction <= 1:
-        raise ValueError(f"Invalid fraction value: {fraction}. Allowed range: 0~1")

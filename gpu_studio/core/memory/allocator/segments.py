@@ -23,7 +23,11 @@ from gpu_studio.core.memory.allocator.blocks import (
     Pool,
     rejected,
 )
-from gpu_studio.core.memory.allocator.options import SMALL_SEGMENT_BYTES, UNLIMITED
+from gpu_studio.core.memory.allocator.options import (
+    MIN_BLOCK_BYTES,
+    SMALL_SEGMENT_BYTES,
+    UNLIMITED,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -133,25 +137,23 @@ class Segments:
             self._reject_beyond_bytes = int(share)
         self.expandable: dict[Pool, ExpandableSegments] = {}
 
-    def pools_of(self, stream: int) -> tuple[Pool, Pool] | None:
-        """Return the small and the large pool of a stream; None if it has none yet."""
-        return self._streams.get(stream)
-
-    def add_pools(self, stream: int, small: Pool, large: Pool) -> None:
-        """Add the pools of a stream."""
+    def pools_of(self, stream: int) -> tuple[Pool, Pool]:
+        """Return the small and the large pool of a stream."""
+        if stream in self._streams:
+            return self._streams[stream]
+        # should_split: what is cut off an expandable segment grows together with it again.
+        of_large_bytes = MIN_BLOCK_BYTES + (0 if self.is_expandable else SMALL_BYTES)
+        small = Pool(is_small=True, least_rest_bytes=MIN_BLOCK_BYTES)
+        large = Pool(is_small=False, least_rest_bytes=of_large_bytes)
         self._streams[stream] = (small, large)
         streams = [self._streams[name] for name in sorted(self._streams)]
         self._pools = [pools[1] for pools in streams] + [pools[0] for pools in streams]
-        if self.is_expandable:
-            for pool in (small, large):
-                page_bytes = self._options.page_bytes(is_small=pool.is_small)
-                self.expandable[pool] = ExpandableSegments(
-                    pool, page_bytes, self._card, self._statistics
-                )
-
-    def owns(self, pool: Pool) -> bool:
-        """Return whether a pool is one of these streams'."""
-        return any(pool is own for own in self._pools)
+        for pool in (small, large) if self.is_expandable else ():
+            page_bytes = self._options.page_bytes(is_small=pool.is_small)
+            self.expandable[pool] = ExpandableSegments(
+                pool, page_bytes, self._card, self._statistics
+            )
+        return small, large
 
     def advance_clock(self, pool: Pool) -> None:
         """Count a search for a free block; the pools of all streams have one clock."""
@@ -461,10 +463,6 @@ class ModelledCard:
     """
 
     def __init__(self, capacity_bytes: int, other_bytes: int) -> None:
-        if capacity_bytes <= 0 or other_bytes < 0:
-            raise ValueError(
-                f"no card has {capacity_bytes} bytes, of which others hold {other_bytes}"
-            )
         self.capacity_bytes = capacity_bytes
         self.other_bytes = other_bytes
         self.watch: Callable[[str, int, int], None] | None = None

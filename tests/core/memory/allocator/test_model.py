@@ -19,17 +19,6 @@ def model_of() -> AllocatorModel:
     return AllocatorModel(1996 * MIB, CONTEXT_MIB * MIB)
 
 
-def test_a_block_is_freed_once_and_by_its_own_allocator():
-    model, other = model_of(), model_of()
-    saved, block, theirs = model.allocate(1000), model.allocate(1000), other.allocate(512)
-    model.free(block)
-    with pytest.raises(ValueError, match="is not in use"):
-        model.free(block)
-    with pytest.raises(ValueError, match="is another allocator's"):
-        model.free(theirs)
-    assert model.stats()["allocated_bytes.all.current"] == saved.size_bytes == 1024
-
-
 def test_no_bytes_need_no_memory():
     model = model_of()
     block = model.allocate(0)
