@@ -6,7 +6,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from gpu_studio.hardware.linux import adapters
-from gpu_studio.hardware.linux.sys_tree import SysTree
+from gpu_studio.hardware.linux.sys_tree import sys_tree
 from gpu_studio.hardware.pci import NVIDIA_VENDOR_ID, adapters_in_registry
 from gpu_studio.hardware.windows.reader import kernel_adapters
 
@@ -17,12 +17,16 @@ if TYPE_CHECKING:
 
 
 def display_adapters() -> list[DisplayAdapter]:
-    """Return the graphics cards of this PC; empty if the system does not list them."""
-    if sys.platform == "win32":
+    """Return the graphics cards of this PC; empty if the system does not list them.
+
+    With `linux.sys_tree.SYSFS_VARIABLE` they are those of the PC that the variable names.
+    """
+    tree = sys_tree()
+    if sys.platform == "win32" and not tree.is_copy:
         import winreg
 
         return joined(adapters_in_registry(winreg), kernel_adapters())
-    return adapters.find_adapters(SysTree())
+    return adapters.find_adapters(tree)
 
 
 def joined(
@@ -39,15 +43,15 @@ def joined(
 
 def is_asleep(slot: str) -> bool:
     """Return whether the system has switched a card off to save power; this does not wake it."""
-    return adapters.is_asleep(slot, SysTree())
+    return adapters.is_asleep(slot, sys_tree())
 
 
-def is_off_bus(adapter: DisplayAdapter, tree: SysTree | None = None) -> bool:
+def is_off_bus(adapter: DisplayAdapter) -> bool:
     """Return whether the slot of a card that is awake answers with ones only, as an empty one does.
 
     Such a card has lost its link or its power; lspci shows ``rev ff``.
     """
     if adapter.is_asleep or not adapter.folder:
         return False
-    first = (tree or SysTree()).data(f"{adapter.folder}/config")
+    first = sys_tree().data(f"{adapter.folder}/config")
     return first[:4] == b"\xff" * 4 if first else adapter.revision == 0xFF

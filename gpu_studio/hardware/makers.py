@@ -9,7 +9,7 @@ from functools import partial
 from gpu_studio.hardware.card_reader import Maker
 from gpu_studio.hardware.linux.adapters import find_adapters
 from gpu_studio.hardware.linux.reader import LinuxReader
-from gpu_studio.hardware.linux.sys_tree import SysTree
+from gpu_studio.hardware.linux.sys_tree import SysTree, sys_tree
 from gpu_studio.hardware.nvidia import nvidia
 from gpu_studio.hardware.windows.counters import SlotUse
 from gpu_studio.hardware.windows.reader import WindowsReader
@@ -27,6 +27,12 @@ SYSTEM = Maker(
     is_system=True,
 )
 MAKERS: tuple[Maker, ...] = (NVIDIA, SYSTEM)
+
+
+def makers_of(tree: SysTree | None = None) -> tuple[Maker, ...]:
+    """Return what reads the cards: of another PC's tree only what the tree itself says."""
+    tree = tree or sys_tree()
+    return (replace(SYSTEM, open=partial(LinuxReader, tree)),) if tree.is_copy else MAKERS
 
 
 def are_all_cards_asleep(tree: SysTree | None = None) -> bool:

@@ -39,8 +39,9 @@ from gpu_studio.hardware.cpu import (
 )
 from gpu_studio.hardware.display_adapters import display_adapters
 from gpu_studio.hardware.linux.signs import signs_of
+from gpu_studio.hardware.linux.sys_tree import sys_tree
 from gpu_studio.hardware.maker_cards import MakerCards
-from gpu_studio.hardware.makers import MAKERS
+from gpu_studio.hardware.makers import makers_of
 from gpu_studio.process.child_streams import take_over_stdin, take_over_stdout
 
 if TYPE_CHECKING:
@@ -56,6 +57,7 @@ class PcSensors:
 
     Args:
         makers: whose cards are read, the first that claims a card; the others' are only named.
+            None takes those of this system.
         find_adapters: returns the graphics cards on the bus.
         visible_devices: CUDA_VISIBLE_DEVICES of the engines; None means "not set".
         options: passed on to each `MakerCards`.
@@ -63,14 +65,14 @@ class PcSensors:
 
     def __init__(
         self,
-        makers: Sequence[Maker] = MAKERS,
+        makers: Sequence[Maker] | None = None,
         find_adapters: Callable[[], Sequence[DisplayAdapter]] = display_adapters,
         visible_devices: str | None = os.environ.get("CUDA_VISIBLE_DEVICES"),
         **options: Any,
     ) -> None:
         self._find_adapters = find_adapters
         self._cpu = CpuSensor()
-        self._order = tuple(makers)
+        self._order = makers_of() if makers is None else tuple(makers)
         self._makers = [
             MakerCards(
                 maker,
@@ -91,11 +93,12 @@ class PcSensors:
             for cards in self._makers
         ]
         driver = found[0][0]
+        cpu = describe_cpu(self._cpu.read())
+        has_signs = sys.platform == "linux" and not sys_tree().is_copy
+        if sys_tree().is_copy:
+            cpu = msgspec.structs.replace(cpu, name=f"{cpu.name} (of this PC)")
         return Inventory(
-            devices=(
-                describe_cpu(self._cpu.read()),
-                *(card for _, cards in found for card in cards),
-            ),
+            devices=(cpu, *(card for _, cards in found for card in cards)),
             driver=driver,
             other_gpus=tuple(one.name for one in of_nobody),
             unread_cards=tuple(
@@ -112,7 +115,7 @@ class PcSensors:
             distribution=linux_distribution(),
             secure_boot=has_secure_boot(),
             variables=card_variables(),
-            signs=signs_of() if sys.platform == "linux" else None,
+            signs=signs_of() if has_signs else None,
         )
 
     def _is_of(self, maker: Maker, adapter: DisplayAdapter) -> bool:

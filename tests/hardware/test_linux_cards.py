@@ -1,4 +1,3 @@
-import dataclasses
 import os
 import shutil
 import sys
@@ -10,19 +9,19 @@ import pytest
 
 from gpu_studio.core.telemetry import ClockReason
 from gpu_studio.hardware.card_reader import CardUnreadableError
-from gpu_studio.hardware.linux.adapters import find_adapters, is_asleep
+from gpu_studio.hardware.linux.adapters import find_adapters
 from gpu_studio.hardware.linux.fdinfo import CardClients, Descriptors
 from gpu_studio.hardware.linux.hwmon import Hwmon
 from gpu_studio.hardware.linux.reader import LinuxReader
-from gpu_studio.hardware.linux.sys_tree import SysTree
-from gpu_studio.hardware.makers import SYSTEM
+from gpu_studio.hardware.linux.sys_tree import SYSFS_VARIABLE, SysTree, sys_tree
+from gpu_studio.hardware.makers import makers_of
 from gpu_studio.hardware.nvidia.nvidia import NVIDIA
 from gpu_studio.hardware.pci import DisplayAdapter
 from gpu_studio.hardware.reader import PcSensors
 from tests.patience import PATIENCE_S, until
 
 TREES = Path(__file__).parent / "sysfs"
-RX_6600 = "class/drm/card1/device"
+RX_6600 = "card1/device"
 linked = pytest.mark.skipif(sys.platform == "win32", reason="Windows lets few users make links")
 
 
@@ -37,12 +36,13 @@ def described(root: Path):
     return msgspec.structs.replace(card.describe(), telemetry=card.telemetry())
 
 
-def sensors_of(tree: SysTree, **options) -> PcSensors:
+def sensors_of(tree: SysTree) -> PcSensors:
     return PcSensors(
-        [dataclasses.replace(SYSTEM, open=lambda: LinuxReader(tree))],
+        makers_of(tree),
         find_adapters=lambda: find_adapters(tree),
-        is_card_asleep=lambda slot: is_asleep(slot, tree),
-        **options,
+        is_card_asleep=lambda slot: any(
+            one.is_asleep for one in find_adapters(tree) if one.slot == slot
+        ),
     )
 
 
@@ -106,7 +106,7 @@ def test_integrated_graphics_have_the_memory_of_the_pc():
 def test_intels_card_says_its_power_as_energy(tmp_path):
     root = Path(shutil.copytree(TREES / "b580", tmp_path / "pc"))
     seconds = iter((10.0, 12.0, 14.0))
-    device = "class/drm/card1/device"
+    device = "card1/device"
     hwmon = Hwmon(SysTree(root), device, "xe", now_s=lambda: next(seconds))
     counter = next((root / device).glob("hwmon/*/energy1_input"))
     assert hwmon.watts(("card", "pkg")) is None  # one reading says nothing
@@ -200,13 +200,32 @@ def test_a_card_says_why_it_cannot_be_read(tmp_path, driver, code):
 
 
 @linked
+@pytest.mark.parametrize("is_absolute", [True, False])
+def test_links_are_followed_inside_the_tree_only(tmp_path, is_absolute):
+    slot = "0000:03:00.0"
+    device = tmp_path / "devices" / "pci0000:00" / "0000:00:01.0" / slot
+    shutil.copytree(TREES / "rx6600" / "card1" / "device", device)
+    card = device / "drm" / "card7"
+    card.mkdir(parents=True)
+    (tmp_path / "class" / "drm").mkdir(parents=True)
+    (tmp_path / "bus" / "pci" / "devices").mkdir(parents=True)
+    inner = f"devices/pci0000:00/0000:00:01.0/{slot}"
+    up = "/sys" if is_absolute else "../.."
+    (card / "device").symlink_to(f"/sys/{inner}" if is_absolute else "../..")
+    (tmp_path / "class" / "drm" / "card7").symlink_to(f"{up}/{inner}/drm/card7")
+    (tmp_path / "bus" / "pci" / "devices" / slot).symlink_to(
+        f"/sys/{inner}" if is_absolute else f"../../../{inner}"
+    )
+    (device / "vbios_version").unlink()
+    (device / "vbios_version").symlink_to("/etc/hostname")
+    card_now = described(tmp_path)
+    assert (card_now.telemetry.hotspot_c, card_now.vbios) == (28.0, None)
+
+
 def test_the_link_is_that_of_the_slot_not_the_one_inside_the_card(tmp_path):
     outer = tmp_path / "devices" / "pci0000:00" / "0000:00:01.0" / "0000:01:00.0"
     device = outer / "0000:02:00.0" / "0000:03:00.0"
-    shutil.copytree(TREES / "b580" / "class" / "drm" / "card1" / "device", device)
-    listed = tmp_path / "bus" / "pci" / "devices"
-    listed.mkdir(parents=True)
-    (listed / device.name).symlink_to(device)
+    shutil.copytree(TREES / "b580" / "card1" / "device", device)
     for bridge, speed in ((outer, "16.0 GT/s PCIe"), (device.parent, "2.5 GT/s PCIe")):
         for name, text in (("vendor", "0x8086"), ("class", "0x060400"),
                            ("current_link_speed", speed), ("current_link_width", "8")):  # fmt: skip
@@ -219,6 +238,16 @@ def test_nvidias_card_with_linux_own_driver_is_read_by_linux():
     nouveau = DisplayAdapter(vendor_id=0x10DE, device_id=1, name="x", kernel_driver="nouveau")
     nvidia = DisplayAdapter(vendor_id=0x10DE, device_id=1, name="x", kernel_driver="nvidia")
     assert [NVIDIA.claims(one) for one in (nouveau, nvidia)] == [False, True]
+
+
+def test_of_a_copy_nothing_of_this_pc_is_read(tmp_path):
+    tree = sys_tree({SYSFS_VARIABLE: str(TREES / "rx6600")})
+    (maker,) = makers_of(tree)
+    assert (tree.is_copy, maker.is_system) == (True, True)
+    assert LinuxReader(tree).driver().version is None
+    assert not sys_tree({}).is_copy
+    (tmp_path / "sys").mkdir()
+    assert sys_tree({SYSFS_VARIABLE: str(tmp_path)}).root == tmp_path / "sys"
 
 
 def test_a_slot_without_a_card_is_lost():
@@ -270,7 +299,12 @@ def test_a_driver_that_does_not_answer_for_one_file_holds_up_no_other_card(rx_66
         return text(tree, path)
 
     monkeypatch.setattr(SysTree, "text", read_slowly)
-    sensors = sensors_of(tree, call_patience_s=0.5)
+    sensors = PcSensors(
+        makers_of(tree),
+        find_adapters=lambda: find_adapters(tree),
+        is_card_asleep=lambda _slot: False,
+        call_patience_s=0.5,
+    )
     codes = {card.maker: card.unreadable_code for card in sensors.inventory().cards}
     assert codes == {"AMD": "silent", "ASPEED": None}
     assert not sensors.is_outdated

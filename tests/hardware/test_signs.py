@@ -4,7 +4,7 @@ import pytest
 
 from gpu_studio.hardware.display_adapters import is_off_bus
 from gpu_studio.hardware.linux.signs import complaints, group_of, sandbox_of, signs_of
-from gpu_studio.hardware.linux.sys_tree import SysTree
+from gpu_studio.hardware.linux.sys_tree import SYSFS_VARIABLE
 from gpu_studio.hardware.pci import DisplayAdapter
 
 grp = pytest.importorskip("grp", reason="Windows has no groups of files")
@@ -134,8 +134,14 @@ def test_a_log_that_nothing_writes_to_is_waited_for_by_nobody(tmp_path):
     [(b"\xff" * 64, {}, True), (b"\xde\x10\x84\x22", {}, False), (b"", {"revision": 0xFF}, True),
      (b"", {"revision": 0xA1}, False), (b"\xff" * 64, {"is_asleep": True}, False)],
 )  # fmt: skip
-def test_a_slot_that_answers_with_ones_has_lost_its_card(config, facts, is_lost, tmp_path):
-    (tmp_path / "config").write_bytes(config)
-    adapter = DisplayAdapter(vendor_id=0x10DE, device_id=1, name="x", folder=".", **facts)
-    assert is_off_bus(adapter, SysTree(tmp_path)) is is_lost
+def test_a_slot_that_answers_with_ones_has_lost_its_card(
+    config, facts, is_lost, tmp_path, monkeypatch
+):
+    (tmp_path / "class").mkdir()
+    device = tmp_path / "devices"
+    device.mkdir()
+    (device / "config").write_bytes(config)
+    monkeypatch.setenv(SYSFS_VARIABLE, str(tmp_path))
+    adapter = DisplayAdapter(vendor_id=0x10DE, device_id=1, name="x", folder="devices", **facts)
+    assert is_off_bus(adapter) is is_lost
     assert not is_off_bus(DisplayAdapter(vendor_id=0x10DE, device_id=1, name="x", revision=0xFF))

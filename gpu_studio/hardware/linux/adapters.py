@@ -28,15 +28,24 @@ _CARD = re.compile(r"card\d+")
 _DISPLAY_CLASS = 0x03  # PCI Code and ID Assignment Specification: display controller
 # Parts of a card of AMD's Instinct series that have files of their own.
 _PARTS = ("amdgpu_xcp_drv", "amdgpu_xcp")
+_DEEPEST, _MOST_FOLDERS = 9, 4000
 
 
 def find_adapters(tree: SysTree, name_lists: Iterable[str] = NAME_LISTS) -> list[DisplayAdapter]:
-    """Return the display adapters of a tree, those on the PCI bus first, in its order."""
+    """Return the display adapters of a tree, those on the PCI bus first, in its order.
+
+    A copy may lack the lists of the bus or of the cards, and may have the cards in its first
+    folder.
+    """
     listed = list(name_lists)
     cards = dict(_cards(tree))
+    on_bus = [f"{_PCI}/{name}" for name in tree.names(_PCI)]
+    if tree.is_copy and not cards and not on_bus:
+        on_bus = list(_folders_of_devices(tree))
     found: dict[str, DisplayAdapter] = {}
-    for slot in tree.names(_PCI):
-        folder = tree.place(f"{_PCI}/{slot}")
+    for listed_folder in on_bus:
+        folder = tree.place(listed_folder) or listed_folder
+        slot = listed_folder.rpartition("/")[2]
         if normal_bus_id(slot) is None or not _is_display(tree, folder, cards):
             continue
         found[slot] = _adapter(tree, folder, cards.get(folder, ""), slot, listed)
@@ -111,14 +120,19 @@ def _name(
 
 def _cards(tree: SysTree) -> Iterator[tuple[str, str]]:
     """Yield the folder of each card's device, and that of the card: ``card0``."""
-    for name in filter(_CARD.fullmatch, tree.names(_DRM)):
-        card = tree.place(f"{_DRM}/{name}")
-        folder = tree.place(f"{card}/device")
-        above = folder.rpartition("/")[0]
-        # A virtio card hangs below its PCI device.
-        is_on_bus = normal_bus_id(above.rpartition("/")[2]) is not None
-        is_below = normal_bus_id(folder.rpartition("/")[2]) is None
-        yield (above if is_on_bus and is_below and _has_class(tree, above) else folder), card
+    for base in (_DRM, "drm", "") if tree.is_copy else (_DRM,):
+        names = [name for name in tree.names(base) if _CARD.fullmatch(name)]
+        for name in names:
+            card = f"{base}/{name}".lstrip("/")
+            card = tree.place(card) or card
+            folder = tree.place(f"{card}/device") or f"{card}/device"
+            above = folder.rpartition("/")[0]
+            # A virtio card hangs below its PCI device.
+            is_on_bus = normal_bus_id(above.rpartition("/")[2]) is not None
+            is_below = normal_bus_id(folder.rpartition("/")[2]) is None
+            yield (above if is_on_bus and is_below and _has_class(tree, above) else folder), card
+        if names:
+            return
 
 
 def _has_class(tree: SysTree, folder: str) -> bool:
@@ -135,7 +149,7 @@ def _is_display(tree: SysTree, folder: str, cards: dict[str, str]) -> bool:
 def _drm_driver(tree: SysTree, card: str, folder: str) -> str | None:
     """Return the driver of a card whose device hangs below that of the bus."""
     device = tree.place(f"{card}/device")
-    if device == folder:
+    if device is None or device == folder:
         return None
     return tree.fields(f"{device}/uevent").get("DRIVER") or _linked(tree, f"{device}/driver")
 
@@ -148,10 +162,24 @@ def _is_second_head(one: DisplayAdapter, others: list[DisplayAdapter]) -> bool:
     return any(other.pci_bus_id == f"{slot[:-1]}0" for other in others)
 
 
+def _folders_of_devices(tree: SysTree) -> Iterator[str]:
+    """Yield the folders of a copy that may be PCI devices: a copy without links has no lists."""
+    ahead, seen = ["devices"], 0
+    while ahead and seen < _MOST_FOLDERS:
+        folder = ahead.pop(0)
+        seen += 1
+        if normal_bus_id(folder.rpartition("/")[2]) is not None:
+            yield folder
+        if folder.count("/") < _DEEPEST:
+            names = tree.names(folder)
+            below = (name for name in names if name.startswith("pci") or normal_bus_id(name))
+            ahead.extend(f"{folder}/{name}" for name in below)
+
+
 def _linked(tree: SysTree, path: str) -> str | None:
     """Return the name of the folder to which a link leads."""
     place = tree.place(path)
-    if place == path:
+    if place is None or place == path:
         return None
     return plain_text(place.rpartition("/")[2]) or None
 

@@ -21,7 +21,7 @@ from gpu_studio.hardware.linux.adapters import find_adapters
 from gpu_studio.hardware.linux.driver_sensors import CardPlace, sensors_of_driver
 from gpu_studio.hardware.linux.fdinfo import CardClients, Descriptors
 from gpu_studio.hardware.linux.hwmon import Hwmon
-from gpu_studio.hardware.linux.sys_tree import SysTree
+from gpu_studio.hardware.linux.sys_tree import sys_tree
 from gpu_studio.hardware.pci import normal_bus_id
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from gpu_studio.core.telemetry import Telemetry
     from gpu_studio.hardware.card_reader import Sources
     from gpu_studio.hardware.linux.driver_sensors import Memory
+    from gpu_studio.hardware.linux.sys_tree import SysTree
     from gpu_studio.hardware.pci import DisplayAdapter
 
 _LENT = (
@@ -44,12 +45,12 @@ class LinuxReader(CardReader):
     """See `card_reader.CardReader`. It opens no driver, and so keeps no card awake."""
 
     def __init__(self, tree: SysTree | None = None) -> None:
-        self._tree = tree or SysTree()
+        self._tree = tree or sys_tree()
         self._cards: dict[str, LinuxCard] = {}
         self._descriptors = Descriptors()
 
     def driver(self) -> Driver:
-        return Driver(version=operating_system.release())
+        return Driver(version=None if self._tree.is_copy else operating_system.release())
 
     def card(self, which: int | str) -> LinuxCard:
         adapters = find_adapters(self._tree)
@@ -76,8 +77,16 @@ class LinuxReader(CardReader):
         if driver is None and not adapter.card:
             raise CardUnreadableError(_NO_DRIVER, "no_driver")
         if adapter.slot not in self._cards:
-            self._cards[adapter.slot] = LinuxCard(self._tree, adapter, self._descriptors)
+            self._cards[adapter.slot] = self._card(adapter)
         return self._cards[adapter.slot]
+
+    def _card(self, adapter: DisplayAdapter) -> LinuxCard:
+        if self._tree.is_copy:
+            return LinuxCard(self._tree, adapter)
+        card = LinuxCard(self._tree, adapter)
+        slot = adapter.folder.rpartition("/")[2]
+        clients = CardClients(slot, bool(card.is_integrated), self._descriptors)
+        return LinuxCard(self._tree, adapter, clients, operating_system.release())
 
 
 _GONE = "The card is no longer there: it was removed, or it dropped off the bus."
@@ -148,17 +157,23 @@ class LinuxCard:
     Args:
         tree: the tree that describes it.
         adapter: the card in the tree.
-        descriptors: what says the programs on it.
+        clients: the programs on it; None if nothing says them.
+        system_version: the version of a driver that is part of Linux; None in another PC's tree.
     """
 
-    def __init__(self, tree: SysTree, adapter: DisplayAdapter, descriptors: Descriptors) -> None:
-        self._tree, self._adapter = tree, adapter
+    def __init__(
+        self,
+        tree: SysTree,
+        adapter: DisplayAdapter,
+        clients: CardClients | None = None,
+        system_version: str | None = None,
+    ) -> None:
+        self._tree, self._adapter, self._clients = tree, adapter, clients
         self._device = adapter.folder
         self._place = CardPlace(tree, adapter.folder, adapter.card)
         self._sensors = sensors_of_driver(adapter.kernel_driver)
         self._hwmon = Hwmon(tree, self._device, adapter.kernel_driver)
-        slot = adapter.folder.rpartition("/")[2]
-        self._clients = CardClients(slot, bool(self.is_integrated), descriptors)
+        self._system_version = system_version
         self._node: KfdNode | None = None
 
     def describe(self) -> Device:
@@ -199,6 +214,8 @@ class LinuxCard:
         return read_from(self._sources, fields)
 
     def processes(self, *, with_load: bool = False) -> tuple[GpuProcess, ...]:
+        if self._clients is None:
+            return ()
         self._clients.read()
         if self._node is None and self._adapter.kernel_driver == "amdgpu":
             self._node = kfd_node(self._tree, self._adapter.pci_bus_id)
@@ -253,7 +270,7 @@ class LinuxCard:
 
     def _load(self) -> float | None:
         load = self._percent(self._sensors.load)
-        if load is None:
+        if load is None and self._clients is not None:
             self._clients.read()
             return self._clients.percent
         return load
@@ -284,7 +301,7 @@ class LinuxCard:
         if self.is_integrated and used is not None and total is not None:
             used += memory.shared_used or 0
             total += memory.shared_total or 0
-        if used is None:
+        if used is None and self._clients is not None:
             self._clients.read()
             return self._clients.memory_bytes
         return None if used is None or (total is not None and used > total) else used
@@ -326,7 +343,7 @@ class LinuxCard:
         if driver is None:
             return None
         module = driver.replace("-", "_")
-        return self._tree.text(f"module/{module}/version") or operating_system.release()
+        return self._tree.text(f"module/{module}/version") or self._system_version
 
 
 def _total(memory: Memory, is_integrated: bool | None) -> int | None:
@@ -335,7 +352,8 @@ def _total(memory: Memory, is_integrated: bool | None) -> int | None:
     return memory.own_total + (memory.shared_total or 0 if is_integrated else 0)
 
 
-_KFD = "class/kfd/kfd"
+_FOLDERS = ("class/kfd/kfd", "devices/virtual/kfd/kfd", "kfd", "class/kfd")
+_NODES = "topology/nodes"
 _MOST_BYTES = 1 << 50
 
 
@@ -343,10 +361,12 @@ class KfdNode(NamedTuple):
     """A card as amdkfd lists it.
 
     Attributes:
+        folder: amdkfd's own.
         gpu_id: its name of the card; empty if it has none.
         target: the version of the architecture; None for a processor.
     """
 
+    folder: str
     gpu_id: str
     target: int | None
 
@@ -354,14 +374,21 @@ class KfdNode(NamedTuple):
 def kfd_node(tree: SysTree, pci_bus_id: str | None) -> KfdNode | None:
     """Return the card in a slot; None if amdkfd does not have it."""
     location = _location(pci_bus_id)
-    nodes = f"{_KFD}/topology/nodes"
-    for name in tree.names(nodes):
-        lines = (line.split() for line in tree.lines(f"{nodes}/{name}/properties"))
-        fields = dict(words for words in lines if len(words) == 2)
-        target = _whole(fields.get("gfx_target_version"))
-        here = (_whole(fields.get("domain")) or 0, _whole(fields.get("location_id")))
-        if target and here == location:
-            return KfdNode(tree.text(f"{nodes}/{name}/gpu_id") or "", target)
+    for folder in _FOLDERS:
+        names = tree.names(f"{folder}/{_NODES}")
+        for name in names:
+            node = f"{folder}/{_NODES}/{name}"
+            fields = dict(
+                line.split(None, 1)
+                for line in tree.lines(f"{node}/properties")
+                if len(line.split()) == 2
+            )
+            target = _whole(fields.get("gfx_target_version"))
+            here = (_whole(fields.get("domain")) or 0, _whole(fields.get("location_id")))
+            if target and here == location:
+                return KfdNode(folder, tree.text(f"{node}/gpu_id") or "", target)
+        if names:
+            return None
     return None
 
 
@@ -370,8 +397,8 @@ def computing_on(tree: SysTree, node: KfdNode | None) -> dict[int, int | None]:
     if node is None or not node.gpu_id:
         return {}
     held = {
-        int(name): tree.number(f"{_KFD}/proc/{name}/vram_{node.gpu_id}", 0, _MOST_BYTES)
-        for name in tree.names(f"{_KFD}/proc")
+        int(name): tree.number(f"{node.folder}/proc/{name}/vram_{node.gpu_id}", 0, _MOST_BYTES)
+        for name in tree.names(f"{node.folder}/proc")
         if name.isdecimal()
     }
     return {pid: size for pid, size in held.items() if size}  # each is listed for every card
