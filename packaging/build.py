@@ -62,10 +62,11 @@ def build_linux(out: Path, wheels: Path | None, work: Path, is_fast: bool) -> li
         return app
 
     def packed(app: Path, kind: linux_packages.Kind) -> Path:
-        return linux_packages.write_deb(program, finished(app), out, kind, is_fast)
+        return linux_packages.write_deb(program, finished(app), out, kind, manual, is_fast)
 
     say("Three folders, each compressed (minutes)…")
     portable = finished(app_folder.make_linux(program, wheels, work))
+    manual = linux_packages.manual_of(program, portable)
     made = [linux_packages.write_tar(program, portable, out, is_fast)]
     older = app_folder.make_linux(program, wheels, work, app_folder.DEBIAN_MINOR - 1)
     made.append(packed(older, linux_packages.SELF_CONTAINED))

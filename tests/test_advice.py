@@ -16,7 +16,7 @@ COMMAND = re.compile(
 )
 # Where the commands are before they get their form.
 SOURCES = {
-    "cli/completion.py": "a shell completes the command of the installed program",
+    "cli/manual.py": "a shell completes the command of the installed program",
     "core/builds/words.py": "terminal_action's commands",
     "core/program_form.py": "gives each its form",
     "core/other_pc.py": "commands to type on another PC, whose program is an installed one",

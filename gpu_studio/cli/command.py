@@ -89,7 +89,7 @@ class CommandParser(argparse.ArgumentParser):
 
 
 class Option:
-    """An argument of a command, declared once: help and completion are made from it.
+    """An argument of a command, declared once: help, manual and completion are made from it.
 
     Args:
         name: ``--size``, or a word without dashes.

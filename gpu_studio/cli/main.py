@@ -7,10 +7,12 @@ is imported only if the command is named: ``--help`` must not wait for numpy.
 from __future__ import annotations
 
 import argparse
+import codecs
 import errno
 import logging
 import os
 import sys
+import unicodedata
 from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
@@ -48,12 +50,18 @@ COMMANDS = {
     ),
     "run": ("switcher", "start a program so that it uses one card and no other"),
     "pitfall": ("switcher", "make a common mistake on purpose, and see the fix"),
-    "completion": ("completion", "complete commands with Tab in your shell"),
+    "completion": ("manual", "complete commands with Tab in your shell"),
+    "manual": ("manual", "print the manual page"),
     "serve": ("serve", "answer another PC that reaches this one over ssh"),
 }
 # The reader has closed the pipe, as “| head” does. Windows reports "invalid argument" for it.
 _PIPE_CLOSED = (errno.EPIPE, errno.EINVAL)
 # The codec error handler that replaces characters which a terminal cannot show.
+_LETTERS = "gpu_studio.letters"
+_LETTERS_FOR = {
+    "×": "x", "µ": "u", "“": '"', "”": '"', "’": "'", "…": "...", "°": "", "–": "-", "−": "-",
+    "→": "->", "·": "|", "√": "sqrt ", "ł": "l", "Ł": "L", "ß": "ss",
+}  # fmt: skip
 
 _ABOUT = """\
 See what your graphics card is, whether PyTorch can use it, how fast it is, and where its memory
@@ -106,9 +114,25 @@ def _prepare_output() -> None:
         sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
     if sys.stderr is None:
         sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+    codecs.register_error(_LETTERS, _with_letters)
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="replace")
+            stream.reconfigure(errors=_LETTERS)
+
+
+def _with_letters(error: UnicodeError) -> tuple[str, int]:
+    """Replace characters that the terminal cannot encode: "64 x 64" instead of a crash."""
+    assert isinstance(error, UnicodeEncodeError)
+    text = error.object[error.start : error.end]
+    return "".join(map(_letters_for, text)), error.end
+
+
+def _letters_for(sign: str) -> str:
+    if sign in _LETTERS_FOR:
+        return _LETTERS_FOR[sign]
+    # A letter with an accent, as in a user or folder name, loses the accent.
+    plain = unicodedata.normalize("NFKD", sign).encode("ascii", "ignore").decode("ascii")
+    return plain or "?"
 
 
 def build_parser(arguments: Sequence[str] = (), program: str = "") -> CommandParser:

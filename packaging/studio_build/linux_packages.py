@@ -10,6 +10,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import tarfile
 import tempfile
 from pathlib import Path
@@ -73,6 +74,12 @@ fi
 _BEFORE_REMOVAL = f"""#!/bin/sh
 set -e
 find /{_HOME} -name __pycache__ -type d -prune -exec rm -rf {{}} +
+"""
+_PRINT_MANUAL = """
+import site, sys
+site.addsitedir(sys.argv[1])
+from gpu_studio.cli.manual import manual
+sys.stdout.write(manual(sys.argv[2]))
 """
 # Lintian's rules for what Debian builds itself, against a package that carries wheels.
 _WHEELS = "the libraries of PySide6 and numpy stay as their projects release them"
@@ -150,7 +157,34 @@ def deb_name(version: str, kind: Kind) -> str:
     return f"gpu-studio_{version}{kind.suffix}_amd64.deb"
 
 
-def write_deb(program: Program, app: Path, out: Path, kind: Kind, is_fast: bool = False) -> Path:
+def manual_of(program: Program, app: Path) -> bytes:
+    """Return the manual page of a self-contained folder's program, which knows its options.
+
+    Raises:
+        BuildError: this Python cannot run that program.
+    """
+    site = app / "lib" / "python{}.{}".format(*sys.version_info[:2]) / "site-packages"
+    history = changes.releases_in((program.root / "CHANGES.md").read_text(encoding="utf-8"))
+    command = [
+        sys.executable,
+        "-ISB",
+        "-X",
+        "utf8",
+        "-c",
+        _PRINT_MANUAL,
+        str(site),
+        history[0].date,
+    ]
+    done = subprocess.run(command, capture_output=True, check=False)
+    if done.returncode != 0:
+        reason = done.stderr.decode("utf-8", "replace").strip()[-500:]
+        raise BuildError(f"Run build.py with Python 3.10 to 3.14. The manual page: {reason}")
+    return done.stdout
+
+
+def write_deb(
+    program: Program, app: Path, out: Path, kind: Kind, manual: bytes, is_fast: bool = False
+) -> Path:
     """Write a Debian package; return it.
 
     Args:
@@ -158,6 +192,7 @@ def write_deb(program: Program, app: Path, out: Path, kind: Kind, is_fast: bool 
         app: its folder.
         out: where the package goes.
         kind: which Debian it is for.
+        manual: see `manual_of`.
         is_fast: whether it may be larger.
 
     Raises:
@@ -167,7 +202,7 @@ def write_deb(program: Program, app: Path, out: Path, kind: Kind, is_fast: bool 
     target = out / deb_name(program.version, kind)
     with tempfile.TemporaryDirectory(prefix="gpu-studio-deb-") as work:
         root = Path(work) / "root"
-        _lay_out(program, app, root, kind)
+        _lay_out(program, app, root, kind, manual)
         files = [
             path for path in sorted(root.rglob("*")) if path.is_file() and not path.is_symlink()
         ]
@@ -187,10 +222,10 @@ def write_deb(program: Program, app: Path, out: Path, kind: Kind, is_fast: bool 
     return target
 
 
-def _lay_out(program: Program, app: Path, root: Path, kind: Kind) -> None:
+def _lay_out(program: Program, app: Path, root: Path, kind: Kind, manual: bytes) -> None:
     """Write everything that the package puts on a PC into a folder."""
     shutil.copytree(app, root / _HOME, symlinks=True)
-    for name, content in _system_files(program, app, kind):
+    for name, content in _system_files(program, app, kind, manual):
         _write(root / name, content)
     (root / "usr/bin").mkdir()
     (root / "usr/bin/gpu-studio").symlink_to("/usr/lib/gpu-studio/gpu-studio")
@@ -260,7 +295,9 @@ def control_file(version: str, who: str, size_kib: int, kind: Kind) -> str:
     return "".join(f"{name}: {value}\n" for name, value in rows.items())
 
 
-def _system_files(program: Program, app: Path, kind: Kind) -> Iterator[tuple[str, bytes]]:
+def _system_files(
+    program: Program, app: Path, kind: Kind, manual: bytes
+) -> Iterator[tuple[str, bytes]]:
     """Yield the path and content of each file of the .deb outside the program's own folder."""
     icons, documents = "usr/share/icons/hicolor", "usr/share/doc/gpu-studio"
     pictures = program.root / "resources" / "app"
@@ -273,6 +310,7 @@ def _system_files(program: Program, app: Path, kind: Kind) -> Iterator[tuple[str
     yield f"{icons}/256x256/apps/{APP_ID}.png", (pictures / "gpu-studio.png").read_bytes()
     yield f"{documents}/changelog.gz", gzip.compress(told, 9, mtime=0)
     yield f"{documents}/copyright", copyright_file(app).encode()
+    yield "usr/share/man/man1/gpu-studio.1.gz", gzip.compress(manual, 9, mtime=0)
     rows = "".join(f"# {why}\ngpu-studio: {tag}\n" for tag, why in _OVERRIDES.items())
     yield "usr/share/lintian/overrides/gpu-studio", rows.encode()
 

@@ -2,6 +2,7 @@
 
 import argparse
 import errno
+import io
 import json
 import os
 import re
@@ -16,7 +17,8 @@ import pytest
 from gpu_studio.cli import devices
 from gpu_studio.cli import main as cli
 from gpu_studio.cli.command import DONE, DOUBTFUL
-from gpu_studio.cli.main import COMMANDS, build_parser, command_named, main
+from gpu_studio.cli.main import COMMANDS, _prepare_output, build_parser, command_named, main
+from gpu_studio.cli.manual import manual
 from gpu_studio.core.check.check_run import CheckPlan
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.messages.run_messages import RunWorkload
@@ -147,6 +149,13 @@ def test_with_json_a_mistake_is_an_object_as_well(capsys):
     assert failure["message"] in errors
 
 
+def test_the_manual_has_every_command_and_every_option():
+    page = manual().replace("\\-", "-")
+    assert all(f".SS {name}\n" in page for name in (*COMMANDS, "bench run", "memory fit"))
+    options = options_of(build_parser([*COMMANDS]))
+    assert all(option in page for option in options if option != "--help")
+
+
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish", "powershell"])
 def test_a_shell_can_complete_every_command(capsys, shell):
     assert main(["completion", shell]) == 0
@@ -205,6 +214,7 @@ def test_bench_prints_the_events_and_the_result(type_here):
 def test_bench_prints_a_table_and_the_verdict(type_in):
     done = type_in(
         "bench", "matmul", "--size", "64", "--device", "cpu", "--time", "0.05",
+        PYTHONIOENCODING="ascii",  # a console that has no × and no µ
     )  # fmt: skip
     assert done.returncode in MEASURED
     assert done.stderr == ""
@@ -214,7 +224,8 @@ def test_bench_prints_a_table_and_the_verdict(type_in):
     assert row.split()[0] == "64"
     assert "FLOP/s" in row
     assert "matmul" in sentence
-    assert "64 × 64" in done.stdout
+    assert "64 x 64" in done.stdout
+    assert "?" not in done.stdout
 
 
 def test_a_run_that_cannot_fit_fails_and_the_others_go_on(type_here):
@@ -330,6 +341,26 @@ def test_a_pytorch_that_does_not_start_is_a_failure_in_json_too(monkeypatch, cap
     found = json.loads(capsysbinary.readouterr().out)
     assert found["torch"]["error"] == str(failure)
     assert found["devices"][0]["kind"] == "cpu"
+
+
+@pytest.mark.parametrize(
+    ("encoding", "shown"),
+    [
+        ("ascii", "Radoslaw Smigielski, Jorg & Sohne: 64 x 64 -> 1 024 us, -5 - 7 ?"),
+        ("cp437", "Radoslaw Smigielski, Jörg & Söhne: 64 x 64 -> 1 024 µs, -5 - 7 ?"),
+        ("cp1252", "Radoslaw Smigielski, Jörg & Söhne: 64 × 64 -> 1 024 µs, -5 – 7 ?"),
+    ],
+)
+def test_names_stay_legible_where_their_signs_are_missing(monkeypatch, encoding, shown):
+    raw = io.BytesIO()
+    monkeypatch.setattr("sys.stdout", io.TextIOWrapper(raw, encoding=encoding))
+    monkeypatch.setattr("sys.stderr", io.TextIOWrapper(io.BytesIO(), encoding=encoding))
+    _prepare_output()
+    sys.stdout.write(
+        "Radosław Śmigielski, Jörg & Söhne: 64 × 64 → 1\u202f024 µs, \u22125 – 7 \U0001f600"
+    )
+    sys.stdout.flush()
+    assert raw.getvalue().decode(encoding) == shown
 
 
 def test_help_and_version(type_in):

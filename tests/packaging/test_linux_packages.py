@@ -2,12 +2,14 @@ import io
 import json
 import subprocess
 import sys
+import sysconfig
 import tarfile
 from pathlib import Path
 
 import pytest
 from studio_build import linux_packages
 from studio_build.app_folder import Program
+from studio_build.console import BuildError
 from studio_build.linux_packages import (
     ON_DEBIAN,
     SELF_CONTAINED,
@@ -16,6 +18,9 @@ from studio_build.linux_packages import (
 )
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="built on Linux alone")
+
+
+MANUAL = b".TH GPU\\-STUDIO 1\n"
 
 
 @pytest.fixture
@@ -47,8 +52,20 @@ def _entries(package: Path) -> dict[str, tarfile.TarInfo]:
         return {one.name: one for one in archive.getmembers()}
 
 
+def test_the_manual_is_asked_of_the_program_that_is_packed(root: Path, tmp_path: Path) -> None:
+    site = tmp_path / "lib" / "python{}.{}".format(*sys.version_info[:2]) / "site-packages"
+    site.mkdir(parents=True)
+    here = sysconfig.get_path("purelib")
+    (site / "program.pth").write_text(f"{root}\n{here}\n", encoding="utf-8")
+    page = linux_packages.manual_of(Program(root, "0.1.0", 1700000000), tmp_path).decode("utf-8")
+    assert page.startswith(".TH GPU")
+    assert "--sweep" in page.replace("\\-", "-")
+    with pytest.raises(BuildError, match=r"3\.10 to 3\.14"):
+        linux_packages.manual_of(Program(root, "0.1.0", 1), tmp_path / "nothing")
+
+
 def test_the_deb_has_what_dpkg_wants(root: Path, app: Path, tmp_path: Path) -> None:
-    deb = write_deb(Program(root, "0.1.0", 1700000000), app, tmp_path, SELF_CONTAINED, True)
+    deb = write_deb(Program(root, "0.1.0", 1700000000), app, tmp_path, SELF_CONTAINED, MANUAL, True)
     assert deb.name == "gpu-studio_0.1.0_amd64.deb"
     subprocess.run(["dpkg-deb", "--control", deb, tmp_path / "control"], check=True)
     files = {path.name: path.read_text() for path in (tmp_path / "control").iterdir()}
@@ -72,7 +89,7 @@ def test_two_builds_give_the_same_bytes(root: Path, app: Path, tmp_path: Path) -
         (tmp_path / name).mkdir()
         collected.append(
             [
-                write_deb(program, app, tmp_path / name, ON_DEBIAN, True).read_bytes(),
+                write_deb(program, app, tmp_path / name, ON_DEBIAN, MANUAL, True).read_bytes(),
                 linux_packages.write_tar(program, app, tmp_path / name, True).read_bytes(),
             ]
         )
