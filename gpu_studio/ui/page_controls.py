@@ -351,7 +351,6 @@ class ChosenRows(_Control):
         wide: the column that takes the spare width; its texts end in "…" without room.
         most_rows: of more rows, it scrolls.
         one: returns the key of the chosen row, if there is one at a time: the field is its key.
-        opened: called when a row is opened, by Enter or two clicks.
         deleted: called when Delete is pressed.
     """
 
@@ -361,7 +360,6 @@ class ChosenRows(_Control):
     wide: int = 0
     most_rows: int = _MOST_ROWS
     one: Read | None = None
-    opened: Callable[[], object] | None = None
     deleted: Callable[[], object] | None = None
 
     def make(self, page: Page) -> QWidget:
@@ -401,8 +399,6 @@ class ChosenRows(_Control):
         chosen.selectionChanged.connect(on_selected)
         # A table that is shown in full does not scroll: the tab around it does.
         chosen.currentChanged.connect(lambda now, _before: keep_row_in_view(view, now.row()))
-        if self.opened is not None:
-            view.activated.connect(self.opened)
         if self.deleted is not None:
             keys_of = QShortcut(QKeySequence(QKeySequence.StandardKey.Delete), view)
             keys_of.setContext(Qt.ShortcutContext.WidgetShortcut)

@@ -12,7 +12,7 @@ import pytest
 from msgspec import inspect
 
 from gpu_studio.core.benchmark.export import to_csv, to_markdown
-from gpu_studio.core.benchmark.kept_run import decode_kept, kept_of, run_of
+from gpu_studio.core.benchmark.kept_run import decode_kept, finished_run, kept_of
 from gpu_studio.core.benchmark.recording import decode_recording, recording_sentences
 from gpu_studio.core.check.check_file import decode_record, encode_record
 from gpu_studio.core.memory.snapshot_file import read_snapshot
@@ -137,7 +137,7 @@ def test_no_text_of_a_kept_run_keeps_them() -> None:
     assert "RTX" in again.result.device_name
     assert_plain(again)
     for written in (to_csv, to_markdown):
-        assert_plain(written([run_of(again)]), allowed="\r\n")
+        assert_plain(written([finished_run(again.result)]), allowed="\r\n")
 
 
 def test_no_text_of_a_recording_keeps_them() -> None:

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 import msgspec
 import pytest
 
-from gpu_studio.core.benchmark.kept_run import decode_kept, encode_kept, kept_of, run_of
 from gpu_studio.core.benchmark.recording import decode_recording, read_recording
 from gpu_studio.core.benchmark.recording_writer import recording_of
 from gpu_studio.core.benchmark.run import Run
@@ -189,14 +188,6 @@ def test_every_contestant_gets_its_own_run_again(runs: list[Run]):
         assert last.outcome == run.result.outcome
         assert last.conditions.cpu_threads == run.result.conditions.cpu_threads
         assert last.recording == "Test: a race"
-
-
-def test_a_contestant_is_kept_with_its_way(runs: list[Run]):
-    saved = decode_kept(encode_kept(kept_of(runs[0], "2026-11-22T12:00:00+00:00")))
-    again = run_of(saved)
-    assert again.request.race == runs[0].request.race
-    assert again.result.outcome == runs[0].result.outcome
-    assert again.result.details.curves["sharpness"] == runs[0].result.details.curves["sharpness"]
 
 
 def test_a_race_that_kept_its_frames_is_replayed_with_its_pictures(shown: tuple[Run, RaceTrack]):

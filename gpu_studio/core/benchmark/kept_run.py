@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    import numpy as np
-    from numpy.typing import NDArray
 
 SCHEMA = 1
 LARGEST_FILE_BYTES = 32 << 20  # 2.9 million samples: more than an hour at 2 ms each
@@ -66,13 +64,12 @@ class KeptHeader(KeptTime, frozen=True, kw_only=True):
 
     ``kept_at`` is the time in ISO 8601. ``card`` is the `Device.identity` of the run's device on
     this PC; it does not leave the PC. Empty for a run from elsewhere or of an older version, which
-    is known by its device's name only. ``sha256`` is that of the file with this field empty.
-    ``is_unchecked``: it was read from a file without a checksum, and says so for good.
+    is known by its device's name only. ``sha256`` is that of the file with this field empty; a
+    file of an older version has none.
     """
 
     schema: int = SCHEMA
     sha256: str = ""
-    is_unchecked: bool = False
     card: Annotated[str, msgspec.Meta(max_length=LONGEST_IDENTITY)] = ""
     name: str = ""
     kept_at: str
@@ -83,13 +80,6 @@ class KeptRun(KeptHeader, frozen=True, kw_only=True):
     """A kept run; ``samples`` are its timings in seconds per call, little-endian float64."""
 
     samples: bytes = b""
-
-    @property
-    def samples_s(self) -> NDArray[np.float64]:
-        """The samples, in seconds per call, shape (n,)."""
-        import numpy as np  # 80 ms
-
-        return np.frombuffer(self.samples, "<f8").astype(np.float64)
 
 
 _T = TypeVar("_T")
@@ -119,17 +109,6 @@ def kept_of(run: Run, kept_at: str, name: str = "") -> KeptRun:
         card=run.card[:LONGEST_IDENTITY],
         samples=run.series.values.astype("<f8").tobytes(),
     )
-
-
-def run_of(kept: KeptRun) -> Run:
-    """Return a kept run in the form for curve, table and export: finished, with its samples."""
-    run = finished_run(kept.result)
-    run.request = msgspec.structs.replace(run.request, budget_s=kept.budget_s)
-    samples_s = kept.samples_s
-    run.series.append(samples_s, samples_s.cumsum() * run.calls_per_sample)
-    run.spent_s = float(samples_s.sum()) * run.calls_per_sample
-    run.card = kept.card
-    return run
 
 
 def finished_run(result: RunFinished) -> Run:
@@ -314,9 +293,7 @@ def _decoded(content: bytes, kind: type[_Header]) -> _Header:
         summed = _with_sum(content.strip(), probe.sha256, "")
         if hashlib.sha256(summed).hexdigest() != probe.sha256:
             raise refused("it was damaged or changed after it was written")
-    kept = decode_json(content, kind)
-    is_unchecked = kept.is_unchecked or not probe.sha256
-    return msgspec.structs.replace(kept, sha256="", is_unchecked=is_unchecked)
+    return msgspec.structs.replace(decode_json(content, kind), sha256="")
 
 
 def _with_sum(content: bytes, old: str, new: str) -> bytes:

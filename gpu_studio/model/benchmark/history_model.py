@@ -11,14 +11,12 @@ from typing import TYPE_CHECKING
 import msgspec
 from PySide6.QtCore import QObject, Signal
 
-from gpu_studio.core.benchmark.comparison import difference
 from gpu_studio.core.benchmark.history import FOLDER_NAME, History, HistoryList
-from gpu_studio.core.benchmark.kept_run import encode_kept, run_of, without_card
+from gpu_studio.core.benchmark.kept_run import encode_kept, without_card
 from gpu_studio.core.benchmark.recording import Recording
 from gpu_studio.core.benchmark.standard_file import FOLDER_NAME as STANDARD_FOLDER
 from gpu_studio.core.benchmark.standard_file import StandardFolder
 from gpu_studio.core.benchmark.standard_record import StandardRun
-from gpu_studio.core.devices.devices import short_name
 from gpu_studio.core.failure import Failure, FailureKind, StudioError, failure_from
 from gpu_studio.core.notice import Notice, Tone
 from gpu_studio.core.texts import file_name
@@ -27,7 +25,6 @@ from gpu_studio.core.user_file import write_atomically
 from gpu_studio.model.benchmark.history_rows import (
     Compared,
     compare_rows,
-    kept_card,
     kept_row,
     recording_rows,
     run_rows,
@@ -65,22 +62,19 @@ class HistoryChoices(msgspec.Struct, frozen=True):
 
 
 class HistoryModel(PageModel):
-    """The kept runs in a folder, the opened files, and the ghost in the live plot.
+    """The kept runs in a folder, and the opened files.
 
     Signals:
         begun(): the runs of a recording begin in Run.
-        ghost_changed(): the overlay of the live plot changed or was removed.
         notified(Notice): what became of an action.
 
     Attributes:
         rows: the list by the rows' keys: opened files, this PC's last standard run, kept runs.
-        ghost: the kept run that overlays the live plot, and its label.
         notice: what became of the last action.
         player: plays a recording.
     """
 
     begun = Signal()
-    ghost_changed = Signal()
     notified = Signal(object)
 
     def __init__(self, studio: Studio, benchmark: Benchmark, parent: QObject | None = None) -> None:
@@ -94,8 +88,6 @@ class HistoryModel(PageModel):
         self._opened: list[StandardRun | Recording] = []
         self.rows: dict[str, HistoryRow] = {}
         self._compared: Compared | None = None
-        self.ghost: tuple[Run, str] | None = None
-        self._ghost_key = ""
         self._is_asking = False
         self.notice = Notice()
         self.player = RecordingPlayer(studio, benchmark, self)
@@ -192,41 +184,6 @@ class HistoryModel(PageModel):
         """The kept run that is selected alone; None otherwise."""
         return self.selected[0].entry if len(self.selected) == 1 else None
 
-    @property
-    def _removes_ghost(self) -> bool:
-        """Whether the button removes the overlay: its run is selected, or nothing is."""
-        return self.ghost is not None and self.choices.selected in ((), (self._ghost_key,))
-
-    @property
-    def ghost_words(self) -> str:
-        """What the button of the live plot does."""
-        return "Remove from the plot" if self._removes_ghost else "Show in Run"
-
-    @property
-    def can_show(self) -> bool:
-        """Whether the button of the live plot does something."""
-        return self.one_entry is not None or self._removes_ghost
-
-    def show_or_remove(self) -> None:
-        """Overlay the selected run on the live plot, or remove the overlay."""
-        entry, results = self.one_entry, self._benchmark.results
-        if self._removes_ghost:
-            self.end_ghost()
-        elif entry is not None:
-            reason = difference(results[-1], entry.header.result) if results else ""
-            if reason:
-                self._show_notice(Notice(reason, Tone.FAILURE))
-            else:
-                load = partial(self._history.load, entry.key)
-                self._files.add(load, partial(self._on_loaded, entry.key), keeps=False)
-
-    def end_ghost(self) -> None:
-        """Remove the overlay."""
-        if self.ghost is not None:
-            self.ghost, self._ghost_key = None, ""
-            self.ghost_changed.emit()
-            self.changed.emit()
-
     def rename(self, name: str) -> None:
         """Give the run that is selected alone a name; an empty one removes it."""
         if self.one_entry is not None:
@@ -307,11 +264,6 @@ class HistoryModel(PageModel):
             return
         if run.recording is None:  # a recording already has a file, and is not from this PC
             self._files.add(partial(self._history.keep, run, local_now()), self._on_done)
-        kept = self.ghost[0].result if self.ghost is not None else None
-        reason = difference(run.result, kept) if kept is not None else ""
-        if reason:
-            self._show_notice(Notice(f"Overlay removed. {reason}"))
-            self.end_ghost()
 
     def _on_done(self, _answer: object) -> None:
         self.refresh()
@@ -387,13 +339,6 @@ class HistoryModel(PageModel):
     def _on_exported(self, path: Path) -> None:
         self._show_notice(Notice(f"Saved as {path}"))
 
-    def _on_loaded(self, key: str, kept: KeptRun) -> None:
-        run = run_of(kept)
-        run.card = kept_card(kept, self._board)
-        self.ghost, self._ghost_key = (run, _ghost_label(kept)), key
-        self._show_notice(Notice("Shown on the live plot."))
-        self.ghost_changed.emit()
-
     def _on_delayed(self) -> None:
         if self._waiting:
             self._show_notice(Notice(opening(next(iter(self._waiting))), Tone.QUIET))
@@ -434,12 +379,3 @@ def _write_kept(history: History, key: str, path: Path) -> Path:
         message = f"Could not write {path}: {reason}."
         raise StudioError(FailureKind.NOT_SAVED, message) from error
     return path
-
-
-def _ghost_label(kept: KeptRun) -> str:
-    name, recording = kept.result.device_name, kept.result.recording
-    if not recording:
-        return kept.name or f"{name}, {kept.kept_at[:10]}"
-    if kept.name or short_name(name) not in recording:
-        return f"{kept.name or name}, recorded: {recording}"
-    return f"recorded: {recording}"

@@ -82,7 +82,7 @@ def kept_row(entry: HistoryEntry, board: DeviceBoard, titles: Mapping[str, str])
         is_here=not result.recording,
         # A file may claim the turns of a run that was made here.
         origin=hash(result.recording) if result.recording else 0,
-        fact=" ".join(filter(None, (result_fact(result), doubt_note(header)))),
+        fact=result_fact(result),
     )
     work = work_words(result, titles)
     named = f"{header.name}: {work}" if header.name else work
@@ -188,17 +188,6 @@ def _share_work(one: Side, other: Side) -> bool:
     return not {*map(work_of, one.results)}.isdisjoint(map(work_of, other.results))
 
 
-def kept_card(header: KeptHeader, board: DeviceBoard) -> str:
-    """Return the permanent name of a kept run's card; empty for a recording.
-
-    A run of an older version has its device's name instead, unless only one card is called so.
-    """
-    name = header.result.device_name
-    if header.result.recording:
-        return ""
-    return header.card or board.card_named(name) or name
-
-
 def kept_name(header: KeptHeader, board: DeviceBoard, name: str) -> str:
     """Return the name of a kept run's device, with its number if another card is called so, too.
 
@@ -217,15 +206,3 @@ def kept_name(header: KeptHeader, board: DeviceBoard, name: str) -> str:
     is_own_card = header.card and not is_cpu(result.device) and not pc_of(result.device)
     is_out = is_own_card and row is None and board.is_complete
     return f"{name}, not in this PC now" if is_out else name
-
-
-def doubt_note(header: KeptHeader) -> str:
-    """Return what a kept run does not say: which card it is of, and whether it is undamaged."""
-    result = header.result
-    is_known = header.card or result.recording or is_cpu(result.device)
-    doubts = (
-        (not is_known, "its card is known by its name only"),
-        (header.is_unchecked, "its file has no checksum that would show damage"),
-    )
-    said = " and ".join(sentence for is_doubtful, sentence in doubts if is_doubtful)
-    return f"An older version kept it: {said}." if said else ""

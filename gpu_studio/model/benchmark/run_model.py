@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from gpu_studio.core.messages.pitfall_messages import PitfallDescription
     from gpu_studio.core.messages.run_messages import RunDetails, WorkloadDescription
     from gpu_studio.model.benchmark.benchmark import Benchmark
-    from gpu_studio.model.benchmark.history_model import HistoryModel
     from gpu_studio.model.benchmark.results_table import Sheet
     from gpu_studio.model.devices.device_board import DeviceRow
     from gpu_studio.model.studio import Studio
@@ -72,7 +71,6 @@ class RunModel(PageModel):
     Args:
         studio: its engine describes the workloads, its board the devices.
         benchmark: makes the runs and keeps them.
-        history: has the kept run that is drawn beside the others.
         parent: owns it.
 
     Signals:
@@ -90,7 +88,6 @@ class RunModel(PageModel):
         self,
         studio: Studio,
         benchmark: Benchmark,
-        history: HistoryModel,
         parent: QObject | None = None,
     ) -> None:
         kept = studio.settings.choices
@@ -101,7 +98,7 @@ class RunModel(PageModel):
             settings={**dict.fromkeys(kept.modes, True), TIME.name: kept.budget_s},
         )
         super().__init__(chosen, parent)
-        self._studio, self.benchmark, self._history = studio, benchmark, history
+        self._studio, self.benchmark = studio, benchmark
         self.adapters = studio.adapters
         self._comparison = QuickComparison(studio)
         self._table = ResultsTable(benchmark, studio.board)
@@ -114,8 +111,6 @@ class RunModel(PageModel):
         self.own = OwnCodeModel(studio, self)
         self.own.read.connect(self._on_code_read)
         self.own.opened.connect(self._on_code_opened)
-        history.ghost_changed.connect(self._on_ghost_changed)
-        history.notified.connect(self.on_notified)
         studio.session.engine_described.connect(self._on_engine_described)
         benchmark.plan_changed.connect(self._on_plan_changed)
         self.follow(
@@ -440,14 +435,9 @@ class RunModel(PageModel):
     # ── what is shown ────────────────────────────────────────────────────────────────────────
 
     @property
-    def ghost(self) -> tuple[Run, str] | None:
-        """The kept run that is drawn beside the others, with its label."""
-        return self._history.ghost
-
-    @property
     def has_curves(self) -> bool:
         """Whether there is something to draw."""
-        return bool(self.benchmark.runs) or self.ghost is not None
+        return bool(self.benchmark.runs)
 
     @property
     def hero(self) -> Hero:
@@ -599,12 +589,6 @@ class RunModel(PageModel):
             self.workloads[self.own.code.name] = self.own.workload
         if self.workloads and self.choices.workload not in self.workloads:
             self.choose(workload=next(iter(self.workloads)))
-
-    def _on_ghost_changed(self) -> None:
-        if self.ghost is not None:
-            self.choose(view="time")
-            self.front_wanted.emit()
-        self.changed.emit()
 
     def _on_code_read(self) -> None:
         """Choose the code of a file, and run it if it was allowed before."""

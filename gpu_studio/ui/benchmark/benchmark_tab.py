@@ -27,7 +27,7 @@ class BenchmarkTab(PagedTab):
         super().__init__(tab_of(BENCHMARK), studio, theme, parent)
         self.benchmark = Benchmark(studio, self)
         self._history = HistoryModel(studio, self.benchmark, self)
-        self.model = RunModel(studio, self.benchmark, self._history, self)
+        self.model = RunModel(studio, self.benchmark, self)
         run_page = RunPage(studio, self.model, theme, self._watch)
         self._history_page = LazyPage(
             "gpu_studio.ui.benchmark.history_page:HistoryPage",
@@ -36,6 +36,7 @@ class BenchmarkTab(PagedTab):
         self.add(run_page, self._history_page)
         self.model.front_wanted.connect(self._show_runs)
         self._history.begun.connect(self._on_begun)
+        self._history.notified.connect(self.model.on_notified)
 
     def go_to(self, destination: Destination) -> None:
         """Compare the CPU and the cards, or open files."""

@@ -83,12 +83,9 @@ class HistoryPage(Page):
                 ChosenRows(
                     of="selected", title="Results, newest first", name="history.table", head=_HEAD,
                     rows=lambda: {key: row.texts for key, row in m.rows.items()}, numbers=(3,),
-                    wide=1, opened=m.show_or_remove, deleted=m.delete,
+                    wide=1, deleted=m.delete,
                 ),
                 Flow(
-                    Press(lambda: m.ghost_words, m.show_or_remove, name="history.ghost",
-                          enabled=lambda: m.can_show,
-                          tip="Show its samples in Run's plot beside the next run"),
                     Press("Rename…", self._rename, name="history.rename",
                           enabled=lambda: m.one_entry is not None),
                     Press(lambda: m.delete_words, m.delete, name="history.delete", icon="trash",

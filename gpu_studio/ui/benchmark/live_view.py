@@ -1,4 +1,4 @@
-"""Every sample of one run, or of each device's run at one size, with a kept run as overlay.
+"""Every sample of one run, or of each device's run at one size.
 
 The x axis is the time since the first sample of this size; a bar on it says whose turn it was.
 """
@@ -25,12 +25,10 @@ if TYPE_CHECKING:
 
     from gpu_studio.core.benchmark.run import Run
     from gpu_studio.core.benchmark.turns import Turn
-    from gpu_studio.core.series import Series
     from gpu_studio.model.benchmark.benchmark import Benchmark
     from gpu_studio.model.devices.device_board import DeviceBoard
     from gpu_studio.ui.theme import Theme
 
-_GHOST = "ghost"
 # Color is not the only difference: a card's points are squares.
 _CPU_DOTS, _CARD_DOTS = "o", "s"
 _SHORTEST_S = 1e-6  # of an axis
@@ -60,7 +58,6 @@ class LiveView(LivePlot):
         self.setAccessibleName("Time per call of every sample")
         self._benchmark, self._board = benchmark, board
         self._selected: Run | None = None
-        self._ghost: tuple[Run, str] | None = None
         self._recording: str | None = None
 
     def caption_of(self, selected: Run | None) -> str:
@@ -80,23 +77,21 @@ class LiveView(LivePlot):
         each = "one call" if calls == 1 else f"the mean of {calls} calls"
         return f"{what} · each sample is {each}"
 
-    def show_runs(self, selected: Run | None, ghost: tuple[Run, str] | None) -> None:
-        """Show the samples of one run, or of each device's latest; and a kept run behind them."""
+    def show_runs(self, selected: Run | None) -> None:
+        """Show the samples of one run, or of each device's latest."""
         if selected is not self._selected:
             self.show_all()
             self.show_curves({})  # restores the order
-        self._selected, self._ghost = selected, ghost
+        self._selected = selected
         runs = self._runs_in_question(selected)
         named = [(self._label(run), run) for run in runs]
-        if ghost is not None and self._is_raced:
-            named.append((f"overlay: {ghost[1]}", ghost[0]))
         turns = turns_of([run for run in runs if run.is_clocked])
-        self._show_samples(runs, named, turns)
+        self._show_samples(named, turns)
         # A bar shows whose turn it was.
         self.set_spans(
             [Span(turn.begin_s, turn.end_s, self._theme.run_role(turn.run)) for turn in turns]
         )
-        self._show_axes(runs, [run.series for _, run in named if len(run.series)])
+        self._show_axes(runs)
         self.set_levels([_level(*one, self._theme) for one in named if one[1].summary is not None])
         medians = ", ".join(_median_words(*one) for one in named if one[1].summary is not None)
         self.setAccessibleDescription(f"{self.caption_of(selected)}: {medians or 'no samples yet'}")
@@ -111,47 +106,27 @@ class LiveView(LivePlot):
         latest = {_key(run): run for run in self._benchmark.runs if _work(run) == work}
         return list(latest.values())
 
-    @property
-    def _is_raced(self) -> bool:
-        """Whether the kept run did the shown work; other work would not be comparable."""
-        ghost, runs = self._ghost, self._runs_in_question(self._selected)
-        if ghost is None or not runs:
-            return ghost is not None
-        ours, theirs = runs[-1].request, ghost[0].request
-        same = all(
-            getattr(ours, name) == getattr(theirs, name)
-            for name in ("workload", "size", "dtype", "cache")
-        )
-        return same and ours.options.items() <= theirs.options.items()
-
-    def _show_samples(
-        self, runs: Sequence[Run], named: Sequence[tuple[str, Run]], turns: Sequence[Turn]
-    ) -> None:
+    def _show_samples(self, named: Sequence[tuple[str, Run]], turns: Sequence[Turn]) -> None:
         curves: dict[str, Curve] = {}
-        recording = runs[-1].recording if runs else None
-        if self._selected is None and runs and recording == self._recording:
+        recording = named[-1][1].recording if named else None
+        if self._selected is None and named and recording == self._recording:
             # A device that has not reached this size yet keeps its place, without samples.
             curves = {
-                key: replace(curve, source=lambda: ((), ()))
-                for key, curve in self._curves.items() if key != _GHOST
-            }  # fmt: skip
+                key: replace(curve, source=lambda: ((), ())) for key, curve in self._curves.items()
+            }
         self._recording = recording
-        for (label, run), own in zip(named, [*runs, None], strict=False):
-            role = self._theme.run_role(run)
-            if own is None:
-                ghost = Curve(label, role, partial(Pieces, run.series, ()), faint=True)
-                curves = {_GHOST: ghost, **curves}
-                continue
+        for label, run in named:
             starts = [turn.first for turn in turns if turn.run is run and turn.first]
             dots = _CPU_DOTS if is_cpu(run.request.device) else _CARD_DOTS
             curves[_key(run)] = Curve(
-                label, role, partial(Pieces, run.series, starts),
+                label, self._theme.run_role(run), partial(Pieces, run.series, starts),
                 dashed=run.request.transfers, dots=dots,
             )  # fmt: skip
         self.show_curves(curves)
 
-    def _show_axes(self, runs: Sequence[Run], shown: Sequence[Series]) -> None:
+    def _show_axes(self, runs: Sequence[Run]) -> None:
         """Show all samples, on an axis as long as the measurement of this size."""
+        shown = [run.series for run in runs if len(run.series)]
         end_s = max((float(one.times[-1]) for one in shown), default=0.0)
         if any(not run.state.is_over for run in runs):
             end_s = max(sum(run.request.timed_s for run in runs), _GROWTH * end_s)

@@ -398,7 +398,7 @@ class RunPage(Page):
 
     def _show_time(self, plot: LiveView) -> None:
         if self.plot is plot:
-            plot.show_runs(self.model.selected, self.model.ghost)
+            plot.show_runs(self.model.selected)
 
     def _show_sizes(self, plot: SizeView) -> None:
         if self.plot is plot:

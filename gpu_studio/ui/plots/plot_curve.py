@@ -71,7 +71,6 @@ class Curve:
         filled: fills to zero; only for a few hundred points.
         smooth: thick and antialiased; only for a few hundred points.
         stepped: holds each value until the next; a NaN in y leaves a gap.
-        faint: behind the others and half transparent, for an overlay.
         gaps: a NaN in y leaves a gap.
     """
 
@@ -85,7 +84,6 @@ class Curve:
     filled: bool = False
     smooth: bool = False
     stepped: bool = False
-    faint: bool = False
     gaps: bool = False
     item: pg.PlotDataItem | None = field(default=None, init=False)
     shown: Points | None = field(default=None, init=False)
@@ -102,8 +100,6 @@ class Curve:
 
         colour, is_thick = QColor(theme.colour(ink(self.role))), self.smooth or bool(self.symbol)
         style = Qt.PenStyle.DashLine if self.dashed else Qt.PenStyle.SolidLine
-        if self.faint:  # blended by hand: a pen with alpha takes a hundred times as long
-            colour = _mixed(colour, QColor(theme.colour("card")))
         options: dict[str, Any] = {
             "pen": pg.mkPen(colour, width=2 if is_thick else 1, style=style),
             "antialias": is_thick,
@@ -180,14 +176,6 @@ class Curve:
 def ink(role: str) -> str:
     """Return the role for lines and text of a role."""
     return f"{role}_ink" if f"{role}_ink" in COLOURS else role
-
-
-def _mixed(colour: QColor, ground: QColor) -> QColor:
-    return QColor(
-        (colour.red() + ground.red()) // 2,
-        (colour.green() + ground.green()) // 2,
-        (colour.blue() + ground.blue()) // 2,
-    )
 
 
 def _positions(sight: Sight, times: NDArray[np.float64]) -> tuple[int, int]:

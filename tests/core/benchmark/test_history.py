@@ -6,7 +6,7 @@ import pytest
 from gpu_studio.core.benchmark import history as history_module
 from gpu_studio.core.benchmark.export import to_json
 from gpu_studio.core.benchmark.history import History
-from gpu_studio.core.benchmark.kept_run import encode_kept, run_of
+from gpu_studio.core.benchmark.kept_run import encode_kept
 from gpu_studio.core.benchmark.result_import import import_results
 from gpu_studio.core.benchmark.run import Run
 from gpu_studio.core.failure import FailureKind, StudioError
@@ -57,7 +57,7 @@ def test_a_run_can_be_named_and_deleted(kept: History) -> None:
     kept.rename(key, "before\nthe update")
     (entry,) = History(kept.folder).contents().entries
     assert (entry.key, entry.header.name) == (key, "before the update")
-    assert len(kept.load(key).samples_s) == 40
+    assert len(kept.load(key).samples) == 8 * 40
     kept.delete(key)
     assert kept.contents().entries == ()
     assert kept.folder is not None
@@ -99,7 +99,7 @@ def test_no_hostile_file_touches_the_rest(kept: History) -> None:
             with pytest.raises(StudioError, match="refused"):
                 kept.load(f"hostile-{number}")
     assert {path.name for path in kept.folder.iterdir()} == before
-    assert len(kept.load(key).samples_s) == 40
+    assert len(kept.load(key).samples) == 8 * 40
 
 
 def test_a_full_disk_is_reported_and_leaves_the_old_file(
@@ -152,7 +152,7 @@ def test_an_export_with_its_stopped_runs_left_out(tmp_path: Path) -> None:
     path.write_text(to_json([first, stopped, second], None, KEPT_AT), encoding="utf-8")
     imported = import_results(path, KEPT_AT)
     assert [kept.result.size for kept in imported] == [64, 128]
-    assert run_of(imported[1]).series.values.tolist() == second.series.values.tolist()
+    assert imported[1].samples == second.series.values.tobytes()
     assert imported[1].result.cache == "cold"
     assert imported[1].kept_at == KEPT_AT
 
@@ -193,4 +193,4 @@ def test_a_recording_brings_its_label_and_its_date(tmp_path: Path) -> None:
     (kept,) = import_results(path, KEPT_AT)
     assert kept.kept_at == "2020-01-02T03:04:05+00:00"
     assert kept.result.recording == "NVIDIA GeForce GT 1030, 2020-01-02"
-    assert len(kept.samples_s) == 40
+    assert len(kept.samples) == 8 * 40

@@ -25,18 +25,16 @@ from gpu_studio.core.benchmark.history import History
 from gpu_studio.core.benchmark.standard_file import FOLDER_NAME, StandardFolder, read_standard
 from gpu_studio.core.benchmark.standard_record import CHUNK, encode_standard, shared_json
 from gpu_studio.model.benchmark.history_model import HistoryModel
-from gpu_studio.model.pages import HISTORY, RUN, Destination
+from gpu_studio.model.pages import HISTORY, Destination
 from gpu_studio.model.settings import Settings
 from gpu_studio.model.studio import Studio
-from gpu_studio.ui.plots.live_plot import LivePlot
 from gpu_studio.ui.standard_page import ShareDialog
 from gpu_studio.ui.tabs import TABS
 from tests.core.benchmark.kept_runs import kept_run
 from tests.core.benchmark.standard_runs import paced_device, standard_run
-from tests.driving.benchmark import drawn_keys, run
+from tests.driving.benchmark import run
 from tests.driving.window import (
     click,
-    drawn,
     drop,
     find,
     open_tab,
@@ -264,16 +262,6 @@ def test_runs_are_compared_named_shown_in_the_plot_and_deleted_after_asking(
     assert "40 samples" in text(ready, "benchmark.history.sentence")
     click(ready, "benchmark.history.rename")
     wait_until(lambda: rows(ready)[large[0]][1].startswith("<b>before</b>: "))
-
-    click(ready, "benchmark.history.ghost")
-    wait_until(lambda: "ghost" in drawn_keys(ready))
-    assert "<b>before</b>" in find(ready, "benchmark.plot", LivePlot)._curves["ghost"].label
-    wait_until(lambda: len(drawn(ready, "benchmark.plot", "ghost")[0]) == 40)
-    ready.go_to(Destination(page=HISTORY))
-    click(ready, "benchmark.history.ghost")
-    ready.go_to(Destination(page=RUN))
-    assert "ghost" not in drawn_keys(ready)
-    ready.go_to(Destination(page=HISTORY))
 
     click(ready, "benchmark.history.delete")
     delete = find(ready, "benchmark.history.delete", QPushButton)

@@ -11,7 +11,6 @@ from gpu_studio.core.benchmark.kept_run import (
     decode_kept,
     encode_kept,
     kept_of,
-    run_of,
     without_card,
 )
 from gpu_studio.core.benchmark.run import Run
@@ -22,7 +21,7 @@ from gpu_studio.core.notice import Notice
 from gpu_studio.core.protocol import encode_all
 from gpu_studio.model.benchmark.benchmark import Benchmark
 from gpu_studio.model.benchmark.history_model import HistoryModel
-from gpu_studio.model.benchmark.history_rows import doubt_note, kept_card, kept_name
+from gpu_studio.model.benchmark.history_rows import kept_name
 from gpu_studio.model.studio import Studio
 from tests.core.benchmark.standard_runs import paced_device, standard_device, standard_run
 from tests.fakes.pc import gt_1030_card, two_cards
@@ -118,26 +117,8 @@ def test_a_run_is_of_its_card_and_of_no_other_one_of_its_name(
 ) -> None:
     board = ready_studio.board
     name = kept_name(kept(CARD.identity), board, NAME)
-    assert (kept_card(kept(CARD.identity), board), name) == (CARD.identity, NAME)
+    assert name == kept_name(kept(""), board, NAME) == NAME, "an older version kept no card"
     assert kept_name(kept("GPU-of-another"), board, NAME) == f"{NAME}, not in this PC now"
-    assert kept_card(kept("GPU-of-another"), board) == "GPU-of-another"
-    assert not doubt_note(kept("GPU-of-another"))
-
-
-@pytest.mark.parametrize(("inventory", "of"), [(two_cards(), CARD.identity), (twins(), CARD.name)])
-def test_a_run_of_an_older_version_is_shown_by_its_name_and_says_so(
-    with_cuda: Engines, ready_studio: Studio, of: str
-) -> None:
-    old = kept("")
-    assert kept_card(old, ready_studio.board) == of
-    assert kept_name(old, ready_studio.board, NAME) == NAME
-    assert "name only" in doubt_note(old)
-
-
-def test_a_run_without_a_checksum_says_so_with_what_else_is_doubtful() -> None:
-    unchecked = msgspec.structs.replace(kept("GPU-own"), is_unchecked=True)
-    assert "checksum" in doubt_note(unchecked)
-    assert doubt_note(msgspec.structs.replace(unchecked, card="")).count("only and its file") == 1
 
 
 @pytest.mark.parametrize("inventory", [twins()])
@@ -147,6 +128,5 @@ def test_twins_have_their_numbers(with_cuda: Engines, ready_studio: Studio) -> N
 
 
 def test_the_identity_stays_with_the_run_and_in_the_pc() -> None:
-    assert run_of(kept("GPU-own")).card == "GPU-own"
     assert b"GPU-own" in encode_kept(kept("GPU-own"))
     assert b"GPU-own" not in encode_kept(without_card(kept("GPU-own")))

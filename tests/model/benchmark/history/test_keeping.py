@@ -6,7 +6,7 @@ from gpu_studio.core.notice import Notice, Tone
 from gpu_studio.model.benchmark.benchmark import Benchmark
 from gpu_studio.model.benchmark.history_model import HistoryModel
 from gpu_studio.model.studio import Studio
-from tests.model.benchmark.history.kept import choose, folder_of, run
+from tests.model.benchmark.history.kept import folder_of, run
 
 
 def test_every_finished_run_is_kept_once(
@@ -59,39 +59,3 @@ def test_closing_writes_what_waits(
     assert history.is_busy
     ready_studio.close()
     assert len(list(path.iterdir())) == 3
-
-
-def test_a_ghost_is_shown_beside_the_same_work_alone(
-    qtbot: QtBot, benchmark: Benchmark, history: HistoryModel, notices: list[Notice]
-) -> None:
-    run(qtbot, benchmark, history, 64, 128)
-    choose(history, 64)
-    history.show_or_remove()
-    assert "Not comparable" in notices[-1].sentence
-    assert "64 × 64" in notices[-1].sentence.replace("\u202f", " ")
-    assert history.ghost is None
-    choose(history, 128)
-    history.rename("yesterday")
-    history.show_or_remove()
-    with qtbot.waitSignal(history.ghost_changed):
-        pass
-    assert history.ghost is not None
-    ghost, _label = history.ghost
-    assert ghost.series.values.tolist() == benchmark.runs[1].series.values.tolist()
-    assert history.ghost_words.startswith("Remove")
-    history.show_or_remove()
-    assert history.ghost is None
-
-
-def test_other_work_removes_it_with_the_reason(
-    qtbot: QtBot, benchmark: Benchmark, history: HistoryModel, notices: list[Notice]
-) -> None:
-    run(qtbot, benchmark, history, 64)
-    choose(history, 64)
-    history.show_or_remove()
-    qtbot.waitUntil(lambda: history.ghost is not None)
-    run(qtbot, benchmark, history, 64)
-    assert history.ghost is not None
-    run(qtbot, benchmark, history, 128)
-    assert history.ghost is None
-    assert any("removed. Not comparable: its size" in one.sentence for one in notices)
