@@ -56,7 +56,16 @@ from gpu_studio.cli.runs import (
     verdicts,
 )
 from gpu_studio.core.benchmark import history as kept
-from gpu_studio.core.benchmark.comparison import compared_rows, compared_works, headline, table_rows
+from gpu_studio.core.benchmark.comparison import (
+    Side,
+    compared_rows,
+    compared_works,
+    facts_of,
+    headline,
+    sides_of,
+    table_rows,
+    trust_of_sides,
+)
 from gpu_studio.core.benchmark.history import History, HistoryEntry
 from gpu_studio.core.benchmark.options import explain_option, mode_words
 from gpu_studio.core.benchmark.plan import Plan, RunPlan, Sweep
@@ -64,12 +73,13 @@ from gpu_studio.core.benchmark.recording import read_recording, recording_senten
 from gpu_studio.core.benchmark.refusal import run_refusal
 from gpu_studio.core.benchmark.result_import import import_results
 from gpu_studio.core.benchmark.run import Run
-from gpu_studio.core.benchmark.side import Side, facts_of, sides_of, trust_of_sides
 from gpu_studio.core.benchmark.standard import STANDARD, StandardPlan, standard_s
-from gpu_studio.core.benchmark.standard_file import FOLDER_NAME, StandardFolder, read_standard
 from gpu_studio.core.benchmark.standard_record import (
+    FOLDER_NAME,
     StandardFinished,
+    StandardFolder,
     encode_standard,
+    read_standard,
     record_of,
     shared_json,
 )

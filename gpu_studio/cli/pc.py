@@ -22,7 +22,7 @@ from gpu_studio.cli.answers import LOOK_S, CommandEngine, Interrupt, Patience, S
 from gpu_studio.cli.command import WrongUseError
 from gpu_studio.cli.output import note
 from gpu_studio.core import limits
-from gpu_studio.core.benchmark.recording_writer import system_name
+from gpu_studio.core.benchmark.recording import system_name
 from gpu_studio.core.device_name import CPU, DeviceName, address_at, is_cpu
 from gpu_studio.core.devices.adapters import is_adapter
 from gpu_studio.core.devices.devices import Inventory, Reading

@@ -14,7 +14,7 @@ from gpu_studio.core.benchmark.ceilings import is_this_normal, is_worth_a_line, 
 from gpu_studio.core.benchmark.export import to_csv, to_json, to_markdown
 from gpu_studio.core.benchmark.own_code import AllowedCode, question, read_own_code
 from gpu_studio.core.benchmark.plan import RunPlan, in_turns
-from gpu_studio.core.benchmark.recording_writer import (
+from gpu_studio.core.benchmark.recording import (
     RecordedPc,
     described_for_others,
     header_of,

@@ -19,9 +19,10 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from gpu_studio.core.benchmark.comparison import compared_works, headline
-from gpu_studio.core.benchmark.side import (
+from gpu_studio.core.benchmark.comparison import (
+    compared_works,
     facts_of,
+    headline,
     side_names,
     sides_of,
     trust_of_sides,
@@ -43,8 +44,7 @@ from gpu_studio.ui.trust_chip import TrustChip
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gpu_studio.core.benchmark.comparison import ComparedFigure, ComparedWork
-    from gpu_studio.core.benchmark.side import Side
+    from gpu_studio.core.benchmark.comparison import ComparedFigure, ComparedWork, Side
     from gpu_studio.ui.theme import Theme
 
 _CARD_ROLES = ("gpu0", "gpu1", "gpu2", "other", "allocated", "compared")

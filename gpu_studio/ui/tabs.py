@@ -122,7 +122,7 @@ TABS = (
         parts={pages.RUN: "Run", pages.HISTORY: "History"},
         opens=(CODE,),
         opens_in_front=(".jsonl", ".json"),
-        recognizes="gpu_studio.core.benchmark.standard_file:has_standard",
+        recognizes="gpu_studio.core.benchmark.standard_record:has_standard",
         recognized=pages.HISTORY,
     ),
     Tab(

@@ -7,11 +7,13 @@ import pytest
 
 from gpu_studio.cli import bench
 from gpu_studio.core.benchmark.standard import STANDARD_1
-from gpu_studio.core.benchmark.standard_file import FOLDER_NAME, StandardFolder, read_standard
 from gpu_studio.core.benchmark.standard_record import (
+    FOLDER_NAME,
+    StandardFolder,
     StandardRun,
     decode_standard,
     encode_standard,
+    read_standard,
 )
 from gpu_studio.core.devices.devices import Inventory
 from gpu_studio.core.failure import Failure, FailureKind

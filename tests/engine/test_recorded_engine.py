@@ -5,8 +5,7 @@ from collections.abc import Iterator
 import msgspec
 import pytest
 
-from gpu_studio.core.benchmark.recording import decode_recording, read_recording
-from gpu_studio.core.benchmark.recording_writer import recording_of
+from gpu_studio.core.benchmark.recording import decode_recording, read_recording, recording_of
 from gpu_studio.core.benchmark.run import Run
 from gpu_studio.core.failure import FailureKind
 from gpu_studio.core.messages.engine_messages import DescribeEngine, EngineDescribed

@@ -8,9 +8,8 @@ from PySide6.QtCore import QStandardPaths, Qt
 from PySide6.QtGui import QColor, QGuiApplication, QImage
 from PySide6.QtWidgets import QFileDialog, QLineEdit, QWidget
 
-from gpu_studio.core.benchmark.side import sides_of
-from gpu_studio.core.benchmark.standard_file import read_standard
-from gpu_studio.core.benchmark.standard_record import StandardDevice, StandardRun
+from gpu_studio.core.benchmark.comparison import sides_of
+from gpu_studio.core.benchmark.standard_record import StandardDevice, StandardRun, read_standard
 from gpu_studio.ui.saving import ask_open_path, ask_save_path
 from gpu_studio.ui.standard_page import ShareDialog, standard_picture
 from gpu_studio.ui.theme import COLOURS, Theme

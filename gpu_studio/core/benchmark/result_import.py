@@ -25,7 +25,7 @@ from gpu_studio.core.benchmark.kept_run import (
     without_card,
 )
 from gpu_studio.core.benchmark.recording import decode_recording, is_recording
-from gpu_studio.core.benchmark.standard_file import find_standard
+from gpu_studio.core.benchmark.standard_record import find_standard
 from gpu_studio.core.messages.run_messages import (  # noqa: TC001  # msgspec reads the annotations
     RunFinished,
 )

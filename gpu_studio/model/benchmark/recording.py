@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from PySide6.QtCore import QObject
 
-from gpu_studio.core.benchmark.recording_writer import (
+from gpu_studio.core.benchmark.recording import (
     RecordedPc,
     header_of,
     is_recordable,

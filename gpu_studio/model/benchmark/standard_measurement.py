@@ -198,9 +198,8 @@ def _recorded(
     folder: Path | None,
 ) -> tuple[StandardRun | None, str]:
     """Return the record, and why the folder of the results does not have it; empty if it has."""
-    from gpu_studio.core.benchmark.recording_writer import system_name
-    from gpu_studio.core.benchmark.standard_file import FOLDER_NAME, StandardFolder
-    from gpu_studio.core.benchmark.standard_record import record_of
+    from gpu_studio.core.benchmark.recording import system_name
+    from gpu_studio.core.benchmark.standard_record import FOLDER_NAME, StandardFolder, record_of
 
     made = record_of(
         plan, runs, inventory=inventory, described=described,

@@ -14,12 +14,11 @@ from gpu_studio.core.notice import Tone
 from gpu_studio.core.texts import plain_text
 from gpu_studio.model.benchmark.run_model import SETTINGS, SHOWN_DTYPES, TIME
 from gpu_studio.ui.ask_adapters import ask_press, ask_words
-from gpu_studio.ui.benchmark.benchmark_results import BenchmarkResults
+from gpu_studio.ui.benchmark.benchmark_results import BenchmarkResults, swatch
 from gpu_studio.ui.benchmark.hero_line import HeroLine
 from gpu_studio.ui.benchmark.live_view import LiveView
 from gpu_studio.ui.benchmark.run_export import RunExport
 from gpu_studio.ui.benchmark.size_view import SizeView
-from gpu_studio.ui.benchmark.swatch import swatch
 from gpu_studio.ui.page import (
     Beside,
     Box,

@@ -244,7 +244,7 @@ class OverviewPage(Page):
         )  # fmt: skip
 
     def _standard_parts(self) -> Sequence[Part]:
-        from gpu_studio.core.benchmark.side import sides_of  # not at the start
+        from gpu_studio.core.benchmark.comparison import sides_of  # not at the start
         from gpu_studio.ui.standard_page import StandardPage
 
         measurement = self._measurement
@@ -366,7 +366,7 @@ class OverviewPage(Page):
         CopyDialog(lambda form, masked: report(form, masked=masked), self.window()).exec()
 
     def _share(self) -> None:
-        from gpu_studio.core.benchmark.side import sides_of
+        from gpu_studio.core.benchmark.comparison import sides_of
         from gpu_studio.ui.standard_page import ShareDialog
 
         if self._measurement.run is not None:

@@ -20,8 +20,16 @@ from PySide6.QtGui import QColor, QPainter
 from PySide6.QtWidgets import QFrame, QVBoxLayout, QWidget
 
 from gpu_studio.core.units import counted
-from gpu_studio.ui.plots.plot_curve import Curve, CurveSource, Sight
-from gpu_studio.ui.plots.plot_style import AxesStyle, CurveName, Level, Marker, Span
+from gpu_studio.ui.plots.plot_curve import (
+    AxesStyle,
+    Curve,
+    CurveName,
+    CurveSource,
+    Level,
+    Marker,
+    Sight,
+    Span,
+)
 from gpu_studio.ui.plots.plot_zoom import Ends, PlotZoom
 from gpu_studio.ui.scroll_page import idle_work, imported
 

@@ -17,8 +17,7 @@ from PySide6.QtWidgets import QToolTip
 
 from gpu_studio.core.units import format_duration
 from gpu_studio.model.text_rows import rich_tip
-from gpu_studio.ui.plots.plot_curve import ink
-from gpu_studio.ui.plots.plot_style import value_text
+from gpu_studio.ui.plots.plot_curve import ink, value_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -27,8 +26,7 @@ if TYPE_CHECKING:
     from PySide6.QtGui import QMouseEvent, QPainter, QWheelEvent
     from PySide6.QtWidgets import QWidget
 
-    from gpu_studio.ui.plots.plot_curve import Curve
-    from gpu_studio.ui.plots.plot_style import AxesStyle, CurveName, Level, Marker, Span
+    from gpu_studio.ui.plots.plot_curve import AxesStyle, Curve, CurveName, Level, Marker, Span
     from gpu_studio.ui.theme import Theme
 
 

@@ -6,12 +6,16 @@ import msgspec
 import pytest
 
 from gpu_studio.core.benchmark.comparison import (
+    Side,
     compared_rows,
     compared_works,
     difference,
+    facts_of,
     headline,
+    side_names,
+    sides_of,
+    trust_of_sides,
 )
-from gpu_studio.core.benchmark.side import Side, facts_of, side_names, sides_of, trust_of_sides
 from gpu_studio.core.benchmark.standard import STANDARD_1
 from gpu_studio.core.benchmark.standard_record import (
     StandardFigure,

@@ -3,9 +3,9 @@ import math
 import msgspec
 import pytest
 
-from gpu_studio.core.benchmark.recording import decode_recording
-from gpu_studio.core.benchmark.recording_writer import (
+from gpu_studio.core.benchmark.recording import (
     RecordedPc,
+    decode_recording,
     described_for_others,
     header_of,
     recording_of,

@@ -10,13 +10,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpu_studio.core.benchmark.standard_file import (
+from gpu_studio.core.benchmark.standard_record import (
+    CHUNK,
     StandardFolder,
+    encode_standard,
     has_standard,
     read_standard,
     standard_in,
 )
-from gpu_studio.core.benchmark.standard_record import CHUNK, encode_standard
 from gpu_studio.core.failure import StudioError
 from gpu_studio.core.png_chunks import PNG_HEAD
 from tests.core.benchmark.standard_runs import paced_device, standard_run

@@ -3,8 +3,7 @@ import itertools
 import numpy as np
 import pytest
 
-from gpu_studio.core.benchmark.recording import decode_recording
-from gpu_studio.core.benchmark.recording_writer import recording_of
+from gpu_studio.core.benchmark.recording import decode_recording, recording_of
 from gpu_studio.core.messages.race_messages import FrameReady, FramesOpened
 from gpu_studio.core.packed_frame import MOST_FRAMES_OF_RUN, PackedFrame
 from gpu_studio.core.race.contestant import Contestant

@@ -22,8 +22,14 @@ from PySide6.QtWidgets import (
 from gpu_studio.app import build_window
 from gpu_studio.core.benchmark.history import FOLDER_NAME as HISTORY_FOLDER
 from gpu_studio.core.benchmark.history import History
-from gpu_studio.core.benchmark.standard_file import FOLDER_NAME, StandardFolder, read_standard
-from gpu_studio.core.benchmark.standard_record import CHUNK, encode_standard, shared_json
+from gpu_studio.core.benchmark.standard_record import (
+    CHUNK,
+    FOLDER_NAME,
+    StandardFolder,
+    encode_standard,
+    read_standard,
+    shared_json,
+)
 from gpu_studio.model.benchmark.history_model import HistoryModel
 from gpu_studio.model.pages import HISTORY, Destination
 from gpu_studio.model.settings import Settings

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from PySide6.QtWidgets import QFileDialog, QLabel, QWidget
 
-from gpu_studio.core.benchmark.standard_file import FOLDER_NAME, StandardFolder, read_standard
+from gpu_studio.core.benchmark.standard_record import FOLDER_NAME, StandardFolder, read_standard
 from gpu_studio.core.messages.run_messages import RunWorkload
 from gpu_studio.ui.result_bars import ResultBars
 from gpu_studio.ui.standard_page import ShareDialog

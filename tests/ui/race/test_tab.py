@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QComboBox, QFileDialog, QPushButton
 from pytestqt.qtbot import QtBot
 
 from gpu_studio.core.benchmark.own_code import own_code
-from gpu_studio.core.benchmark.recording_writer import recording_of
+from gpu_studio.core.benchmark.recording import recording_of
 from gpu_studio.core.benchmark.run import Run
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.messages.engine_messages import DescribeEngine

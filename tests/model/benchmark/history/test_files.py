@@ -20,8 +20,7 @@ from gpu_studio.core.messages.run_messages import RunWorkload
 from gpu_studio.core.notice import Notice
 from gpu_studio.core.protocol import encode_all
 from gpu_studio.model.benchmark.benchmark import Benchmark
-from gpu_studio.model.benchmark.history_model import HistoryModel
-from gpu_studio.model.benchmark.history_rows import kept_name
+from gpu_studio.model.benchmark.history_model import HistoryModel, kept_name
 from gpu_studio.model.studio import Studio
 from tests.core.benchmark.standard_runs import paced_device, standard_device, standard_run
 from tests.fakes.pc import gt_1030_card, two_cards
