@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from gpu_studio.core.failure import FailureKind, StudioError
+from gpu_studio.core.memory.allocator.blocks import FREE, IN_USE
+from gpu_studio.core.memory.allocator.segments import FoundBlock, FoundSegment
 from gpu_studio.core.memory.segments import CodeLines, segments_read
 from gpu_studio.core.messages.memory_messages import MemoryRead, SegmentsRead
 from gpu_studio.core.texts import file_name, plain_text
@@ -66,7 +68,7 @@ class Snapshot(msgspec.Struct, frozen=True):
     Attributes:
         device_index: the card's index in the program that made the snapshot.
         segments: as for a live card; a snapshot does not contain the driver's free memory.
-        tensors: the requested bytes and the stream of each block that is not free, by address.
+        found: the same with all blocks, however many, as the allocator's model takes them over.
         reserved_bytes, allocated_bytes: the sums over its segments.
         history: oldest first.
         conf: the allocator's options.
@@ -74,7 +76,7 @@ class Snapshot(msgspec.Struct, frozen=True):
 
     device_index: int
     segments: SegmentsRead
-    tensors: dict[int, tuple[int, int]]
+    found: tuple[FoundSegment, ...]
     reserved_bytes: int
     allocated_bytes: int
     history: tuple[SnapshotEntry, ...]
@@ -120,21 +122,28 @@ def read_snapshot(content: bytes, device_index: int | None = None) -> Snapshot:
         reserved_bytes=reserved_bytes,
         mark="snapshot",
     )
-    tensors = {
-        block["address"]: (block["requested_size"] or block["size"], segment["stream"])
-        for segment in segments
-        for block in segment["blocks"]
-        if block["state"] != "inactive"
-    }
     return Snapshot(
         device_index=device_index,
         segments=segments_read(read, segments, device_index),
-        tensors=tensors,
+        found=tuple(map(_found, segments)),
         reserved_bytes=reserved_bytes,
         allocated_bytes=allocated_bytes,
         history=tuple(_history(traces, device_index)),
         conf=_conf(whole.get("allocator_settings")),
     )
+
+
+def _found(segment: dict[str, Any]) -> FoundSegment:
+    blocks = (
+        FoundBlock(
+            block["address"],
+            block["size"],
+            block["requested_size"] or block["size"],
+            FREE if block["state"] == "inactive" else IN_USE,
+        )
+        for block in segment["blocks"]
+    )
+    return FoundSegment(segment["stream"], segment["segment_type"] == "small", tuple(blocks))
 
 
 def _load(content: bytes) -> Any:

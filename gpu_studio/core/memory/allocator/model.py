@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from gpu_studio.core.memory.allocator.options import AllocatorConfiguration
+    from gpu_studio.core.memory.allocator.segments import FoundSegment
 
 
 _EXBIBYTE = 1 << 60
@@ -159,6 +160,26 @@ class AllocatorModel:
                 self._statistics.count_splits(1 - neighbours, block.size_bytes - neighbours_bytes)
             elif neighbours:
                 self._statistics.count_splits(-neighbours, -neighbours_bytes)
+
+    def restore(self, segments: Iterable[FoundSegment]) -> dict[int, Block]:
+        """Take over the segments of another allocator; this one must not have been used yet.
+
+        Neither may have expandable segments.
+
+        Returns:
+            Its blocks in use, by address.
+        """
+        blocks: dict[int, Block] = {}
+        for segment in segments:
+            pool = self._segments.pools_of(segment.stream)[not segment.is_small]
+            for block in self._segments.restore(pool, segment):
+                if block.state == IN_USE:
+                    self._statistics.count_allocation(block.size_bytes)
+                    blocks[block.address] = block
+                elif block.state == FREE and block.is_split and self._counts_splits:
+                    self._statistics.count_splits(1, block.size_bytes)
+        self._statistics.reset_peaks()
+        return blocks
 
     def empty_cache(self) -> None:
         """Give the driver every segment without a tensor (``torch.cuda.empty_cache``)."""

@@ -12,7 +12,7 @@ Segments]" in the same file.
 from __future__ import annotations
 
 from bisect import bisect_right, insort
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from gpu_studio.core.memory.allocator.blocks import (
     FREE,
@@ -82,6 +82,11 @@ class Statistics:
         self.reserved_bytes += size_bytes
         self.reserved_peak_bytes = max(self.reserved_peak_bytes, self.reserved_bytes)
 
+    def reset_peaks(self) -> None:
+        """Restart the peaks."""
+        self.allocated_peak_bytes = self.allocated_bytes
+        self.reserved_peak_bytes = self.reserved_bytes
+
     def values(self) -> dict[str, int]:
         """Return the counters by PyTorch's names.
 
@@ -101,6 +106,23 @@ class Statistics:
             "reserved_bytes.all.peak": self.reserved_peak_bytes,
             "segment.all.current": self.segments,
         }
+
+
+class FoundBlock(NamedTuple):
+    """A block of a segment that another allocator made; ``state`` as in `Block`."""
+
+    address: int
+    size_bytes: int
+    requested_bytes: int
+    state: int
+
+
+class FoundSegment(NamedTuple):
+    """A segment that another allocator made; its blocks fill it from its address on."""
+
+    stream: int
+    is_small: bool
+    blocks: tuple[FoundBlock, ...]
 
 
 class Segments:
@@ -161,6 +183,26 @@ class Segments:
         for other in self._pools:
             if other.is_small == pool.is_small:
                 other.clock = clock
+
+    def restore(self, pool: Pool, segment: FoundSegment) -> list[Block]:
+        """Add a segment that is not expandable as it was found, and return its blocks."""
+        blocks: list[Block] = []
+        for found in segment.blocks:
+            before = blocks[-1] if blocks else None
+            block = Block(found.address, found.size_bytes, pool, before, None)
+            block.requested_bytes, block.state = found.requested_bytes, found.state
+            if before is not None:
+                before.next = block
+            blocks.append(block)
+        for block in blocks:
+            if block.state == FREE:
+                pool.insert(block)
+        size_bytes = sum(block.size_bytes for block in blocks)
+        self._card.reserve(size_bytes)
+        self._card.avoid(blocks[-1].address + blocks[-1].size_bytes)
+        self._statistics.count_reserved(size_bytes, segments=1)
+        self._heads[blocks[0].address] = blocks[0]
+        return blocks
 
     def set_fraction(self, fraction: float) -> None:
         """Limit reserved memory to a share of the card; 1 is no limit (setMemoryFraction)."""
@@ -485,6 +527,10 @@ class ModelledCard:
     def give(self, size_bytes: int) -> None:
         """Give memory back."""
         self._held_bytes -= _whole_pages(size_bytes)
+
+    def avoid(self, end_address: int) -> None:
+        """Give no addresses below this one from now on."""
+        self._next_address = max(self._next_address, _whole_pages(end_address))
 
     def note(self, action: str, address: int, size_bytes: int) -> None:
         """Report an action on this card's memory to the watcher."""

@@ -1,23 +1,24 @@
 """The calls of a recorded program, from a snapshot of PyTorch's allocator with its history.
 
 A snapshot has the segments at its end, and a ring buffer of what happened before. The calls are the
-history's allocations and frees. What was there before the first one is the end without them: it is
-allocated first, one tensor after another.
+history's allocations and frees. What was there before the first call is the end without them.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from bisect import bisect_left
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
 from gpu_studio.core.failure import FailureKind, StudioError
-from gpu_studio.core.memory.allocator.blocks import SMALL_BYTES
+from gpu_studio.core.memory.allocator.blocks import FREE, IN_USE, SMALL_BYTES
 from gpu_studio.core.memory.allocator.options import (
     SMALL_SEGMENT_BYTES,
     UNLIMITED,
     parse_configuration,
 )
+from gpu_studio.core.memory.allocator.segments import FoundBlock, FoundSegment
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -42,7 +43,7 @@ class MemoryCall(msgspec.Struct, frozen=True, array_like=True):
         action: ``alloc``, ``free``, ``empty_cache`` or ``oom``, which is an allocation that failed.
         address: of the tensor, for ``alloc`` and ``free``: its name until it is freed.
         size_bytes: the request; for ``oom`` after rounding.
-        entry: the index in the history; 0 for what was there before.
+        entry: the index in the history.
         line: the index of the line of code in `RecordedCalls.lines`.
     """
 
@@ -67,7 +68,8 @@ class RecordedCalls(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         conf: the options of its allocator.
-        lines: the different lines of code.
+        start: the segments before the first call.
+        lines: the different lines of code; the first one is unknown.
         begun_us: the time of the first entry; 0 if times were not recorded.
         was_full: the program was out of memory, or the allocator had to give back cached memory.
         has_private_pool: it used a pool of a CUDA graph or of ``torch.cuda.MemPool``.
@@ -76,6 +78,7 @@ class RecordedCalls(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     conf: str
+    start: tuple[FoundSegment, ...]
     calls: tuple[MemoryCall, ...]
     lines: tuple[str, ...]
     begun_us: int
@@ -101,19 +104,20 @@ def history_of(snapshot: Snapshot) -> RecordedCalls:
     reserved = _reserved_bytes(snapshot)
     every_line = tuple(dict.fromkeys(["", *(entry.line for entry in entries)]))
     lines = {line: number for number, line in enumerate(every_line)}
-    before = _calls_before(snapshot, frees)
-    calls = (*before, *_calls_of(entries, frees, lines, reserved, options))
+    start = _start_of(snapshot, frees, options)
+    calls = tuple(_calls_of(entries, frees, lines, reserved, options))
     gave_back = any(entry.action in _GIVEN_BACK for entry in entries)
     emptied = any(call.action == "empty_cache" for call in calls)
     return RecordedCalls(
         conf=options.text,
+        start=start,
         calls=calls,
         lines=every_line,
         begun_us=entries[0].time_us,
         was_full="oom" in actions or (gave_back and not emptied),
         has_private_pool=any(entry.is_private for entry in entries),
         peak_reserved_bytes=max(reserved),
-        at_peak=_at_peak(calls, every_line),
+        at_peak=_at_peak(start, calls, every_line),
     )
 
 
@@ -215,11 +219,20 @@ def _emptied_cache(
     return asked[-1].size_bytes <= room_bytes and not gives_back_early
 
 
-def _at_peak(calls: Sequence[MemoryCall], lines: Sequence[str]) -> tuple[LineAtPeak, ...]:
+def _at_peak(
+    start: Sequence[FoundSegment], calls: Sequence[MemoryCall], lines: Sequence[str]
+) -> tuple[LineAtPeak, ...]:
     """Return the lines of code that held most when the most was allocated."""
+    before = [
+        MemoryCall("alloc", block.address, block.requested_bytes, segment.stream, 0, 0, 0)
+        for segment in start
+        for block in segment.blocks
+        if block.state == IN_USE
+    ]
+    every = [*before, *calls]
     held: dict[int, MemoryCall] = {}
     total = most = peak = 0
-    for number, call in enumerate(calls, 1):
+    for number, call in enumerate(every, 1):
         if call.action == "alloc":
             held[call.address] = call
             total += call.size_bytes
@@ -228,7 +241,7 @@ def _at_peak(calls: Sequence[MemoryCall], lines: Sequence[str]) -> tuple[LineAtP
         elif call.action == "free":
             total -= held.pop(call.address).size_bytes
     held.clear()
-    for call in calls[:peak]:
+    for call in every[:peak]:
         if call.action == "alloc":
             held[call.address] = call
         elif call.action == "free":
@@ -241,27 +254,122 @@ def _at_peak(calls: Sequence[MemoryCall], lines: Sequence[str]) -> tuple[LineAtP
     return tuple(LineAtPeak(line, size_bytes) for line, size_bytes in largest)
 
 
-def _calls_before(snapshot: Snapshot, frees: str) -> list[MemoryCall]:
-    """Return the allocations of what was there before a history, in the order of addresses."""
-    tensors = dict(snapshot.tensors)
+# ── what was there before ────────────────────────────────────────────────────────────────────
+
+
+class _Segment(NamedTuple):
+    size_bytes: int
+    stream: int
+    is_small: bool
+
+
+class _Tensor(NamedTuple):
+    """A tensor's memory; ``size_bytes`` is its block's, None if only the request is known."""
+
+    requested_bytes: int
+    size_bytes: int | None
+    stream: int
+
+
+def _start_of(
+    snapshot: Snapshot, frees: str, options: AllocatorConfiguration
+) -> tuple[FoundSegment, ...]:
+    """Return the segments before a history, with their tensors.
+
+    Of expandable segments, only the tensors are known, in the order of their addresses.
+    """
+    segments, tensors = _at_end(snapshot)
     for number in range(len(snapshot.history) - 1, -1, -1):
         entry = snapshot.history[number]
-        is_known = entry.address in tensors
-        if entry.action == "alloc":
-            tensors.pop(entry.address, None)
-        elif entry.action == frees:
-            tensors[entry.address] = (entry.size_bytes, entry.stream)
-        if (entry.action == "alloc" and not is_known) or (entry.action == frees and is_known):
+        if not _undo(entry, frees, segments, tensors):
             raise _refused(
                 f"The history and the snapshot contradict each other at entry {number + 1:,} "
                 f"({entry.action} at {entry.address:#x}): it was changed, or the snapshot was made "
                 "after the recording had been stopped."
             )
-    begun_us = snapshot.history[0].time_us
-    return [
-        MemoryCall("alloc", address, size_bytes, stream, 0, 0, begun_us)
-        for address, (size_bytes, stream) in sorted(tensors.items())
-    ]
+    if options.expandable_segments:
+        return tuple(
+            FoundSegment(one.stream, False, (_block(address, one, one.requested_bytes),))
+            for address, one in sorted(tensors.items())
+        )
+    addresses = sorted(tensors)
+    found, count = [], 0
+    for address, segment in sorted(segments.items()):
+        end = bisect_left(addresses, address + segment.size_bytes)
+        inside = addresses[bisect_left(addresses, address) : end]
+        count += len(inside)
+        blocks = tuple(_blocks(address, segment, inside, tensors, options))
+        found.append(FoundSegment(segment.stream, segment.is_small, blocks))
+    if count != len(tensors):
+        raise _refused("This history has tensors outside of every segment.")
+    return tuple(found)
+
+
+def _at_end(snapshot: Snapshot) -> tuple[dict[int, _Segment], dict[int, _Tensor]]:
+    """Return the segments and the tensors of a snapshot, by address."""
+    segments, tensors = {}, {}
+    for found in snapshot.found:
+        first, last = found.blocks[0], found.blocks[-1]
+        size_bytes = last.address + last.size_bytes - first.address
+        segments[first.address] = _Segment(size_bytes, found.stream, found.is_small)
+        for one in found.blocks:
+            if one.state == IN_USE:
+                tensors[one.address] = _Tensor(one.requested_bytes, one.size_bytes, found.stream)
+    return segments, tensors
+
+
+def _undo(
+    entry: SnapshotEntry, frees: str, segments: dict[int, _Segment], tensors: dict[int, _Tensor]
+) -> bool:
+    """Undo an entry; return False if it cannot have happened. Pages are left out."""
+    at, size_bytes = entry.address, entry.size_bytes
+    if entry.action == "alloc":
+        return tensors.pop(at, None) is not None
+    if entry.action == frees:
+        is_known = at in tensors
+        tensors[at] = _Tensor(size_bytes, None, entry.stream)
+        return not is_known
+    if entry.action == "segment_alloc":
+        segment = segments.pop(at, None)
+        return segment is not None and segment.size_bytes == size_bytes
+    if entry.action == "segment_free":
+        is_known = at in segments
+        segments[at] = _Segment(size_bytes, entry.stream, size_bytes <= SMALL_SEGMENT_BYTES)
+        return not is_known
+    return True
+
+
+def _blocks(
+    at: int,
+    segment: _Segment,
+    inside: Sequence[int],
+    tensors: dict[int, _Tensor],
+    options: AllocatorConfiguration,
+) -> Iterator[FoundBlock]:
+    """Yield the blocks of a segment from its address ``at`` to its end."""
+    segment_end = at + segment.size_bytes
+    for address, limit in zip(inside, [*inside[1:], segment_end], strict=False):
+        if address > at:
+            yield FoundBlock(at, address - at, 0, FREE)
+        tensor = tensors[address]
+        size_bytes = tensor.size_bytes
+        if size_bytes is None:
+            size_bytes = options.rounded_bytes(max(tensor.requested_bytes, 1))
+            # A rest that is too small to be split off belongs to the tensor.
+            is_whole = size_bytes >= options.max_split_bytes
+            is_whole |= 0 <= limit - address - size_bytes <= SMALL_BYTES
+            if is_whole and not segment.is_small:
+                size_bytes = limit - address
+        at = address + size_bytes
+        if at > limit:
+            raise _refused("Two tensors of this history overlap.")
+        yield _block(address, tensor, size_bytes)
+    if at < segment_end:
+        yield FoundBlock(at, segment_end - at, 0, FREE)
+
+
+def _block(address: int, tensor: _Tensor, size_bytes: int) -> FoundBlock:
+    return FoundBlock(address, size_bytes, tensor.requested_bytes, IN_USE)
 
 
 def _refused(sentence: str) -> StudioError:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gpu_studio.core.memory.allocator.blocks import ModelledOutOfMemory
+from gpu_studio.core.memory.allocator.blocks import IN_USE, ModelledOutOfMemory
 from gpu_studio.core.memory.allocator.model import AllocatorModel
 from gpu_studio.core.memory.allocator.options import parse_configuration
 
@@ -69,6 +69,9 @@ def what_if(
 ) -> WhatIf:
     """Return what a history would do on another card.
 
+    Tensors from before the history are there from the beginning on: where they were if the options
+    are the recorded ones, otherwise put there one after another in the order of their addresses.
+
     Args:
         history: the calls.
         card_bytes: the card's memory; None for a card on which everything fits.
@@ -95,13 +98,15 @@ def what_if(
 
 def _played(history: RecordedCalls, card_bytes: int | None, other_bytes: int, conf: str) -> WhatIf:
     player = _Player(AllocatorModel(card_bytes or _ENDLESS_BYTES, other_bytes, conf=conf))
-    failure = None
-    for failed in history.calls:
-        try:
-            player.make(failed)
-        except ModelledOutOfMemory as error:
-            failure = error.with_traceback(None)
-            break
+    failure, failed = None, None
+    try:
+        player.begin(history, conf)
+        for call in history.calls:
+            failed = call
+            player.make(call)
+        failed = None
+    except ModelledOutOfMemory as error:
+        failure = error.with_traceback(None)
     stats = player.model.stats()
     found = WhatIf(
         card_bytes=card_bytes,
@@ -113,12 +118,12 @@ def _played(history: RecordedCalls, card_bytes: int | None, other_bytes: int, co
     )
     if failure is None:
         return found
-    elapsed_us = failed.time_us - history.begun_us
+    time_us = history.begun_us if failed is None else failed.time_us
     return msgspec.structs.replace(
         found,
-        failed_at=failed.entry,
-        failed_s=elapsed_us * _US if history.begun_us and failed.time_us else None,
-        failed_line=history.lines[failed.line],
+        failed_at=0 if failed is None else failed.entry,
+        failed_s=(time_us - history.begun_us) * _US if history.begun_us and time_us else None,
+        failed_line="" if failed is None else history.lines[failed.line],
         failure=str(failure),
         tried_bytes=failure.tried_bytes,
         free_bytes=failure.free_bytes,
@@ -139,6 +144,22 @@ class _Player:
         self._held: dict[int, Block] = {}
         self._allocated_bytes = self._reserved_bytes = self._peak_bytes = 0
         model.card.watch = self._on_segment
+
+    def begin(self, history: RecordedCalls, conf: str) -> None:
+        """Put the tensors there that the history began with."""
+        blocks = [block for segment in history.start for block in segment.blocks]
+        there_bytes = sum(block.size_bytes for block in blocks)
+        is_known = conf == history.conf and not self.model.is_expandable
+        if is_known and there_bytes <= self.model.card.free_bytes:
+            self._reserved_bytes = there_bytes
+            for address, block in self.model.restore(history.start).items():
+                self._hold(address, block)
+            return
+        for segment in history.start:
+            for found in segment.blocks:
+                if found.state == IN_USE:
+                    block = self.model.allocate(found.requested_bytes, segment.stream)
+                    self._hold(found.address, block)
 
     def make(self, call: MemoryCall) -> None:
         """Make a call of the program; raise `ModelledOutOfMemory`."""

@@ -20,6 +20,8 @@ from gpu_studio.core.memory.snapshot_file import Snapshot, open_snapshot, read_s
 from tests.fakes.histories import RecordedMemory
 
 MIB = 1 << 20
+AT = 1 << 30
+FREED = "free_completed"
 CONFS = (
     "",
     "expandable_segments:True",
@@ -69,15 +71,19 @@ def recorded(path: Path, conf: str, seed: int, *, before: int = 700) -> Snapshot
 
 
 SHARES = (0.5, 0.7, 0.9, 0.95, 1.0)
-# The entries that find no room on a card of these shares of the recorded peak. Those of whole
-# histories come from a replay that put every tensor at its recorded address.
+# The entries that find no room on a card of these shares of the recorded peak. They come from a
+# replay that put every tensor of these histories at its recorded address.
 FAILURES: dict[tuple[str, int, int], tuple[int | None, ...]] = {
     (CONFS[0], 2, 0): (586, 1017, 1055, 1060, None),
-    (CONFS[0], 2, 700): (0, 17, 41, 997, 997),
+    (CONFS[0], 2, 700): (0, 17, 41, 41, 997),
+    (CONFS[0], 7, 1300): (0, 123, 219, 384, 456),
     (CONFS[1], 2, 0): (750, 1001, 1052, 1057, None),
     (CONFS[2], 2, 0): (806, 1064, 1087, 1087, None),
+    (CONFS[2], 7, 1300): (0, 221, 1049, 1057, 1412),
     (CONFS[3], 2, 0): (584, 907, 1051, 1053, 1057),
+    (CONFS[3], 7, 1300): (0, 195, 218, 383, 457),
     (CONFS[4], 2, 0): (511, 586, 801, 908, 1003),
+    (CONFS[4], 7, 1300): (0, 155, 516, 516, 778),
 }
 
 
@@ -115,6 +121,28 @@ def test_an_emptied_cache_is_told_from_a_full_card(conf: str, tmp_path: Path) ->
     held.clear()
 
 
+def entry(action: str, at: int, size_bytes: int) -> dict[str, Any]:
+    return {"action": action, "addr": AT + at, "size": size_bytes, "stream": 0}
+
+
+def segment(*sizes: int) -> dict[str, Any]:
+    """Return a segment of blocks of these sizes, of which the last one alone is free."""
+    blocks = [{"size": size, "requested_size": size, "state": "active_allocated"} for size in sizes]
+    blocks[-1]["state"] = "inactive"
+    plain = {"address": AT, "total_size": sum(sizes), "segment_type": "large"}
+    return {**plain, "device": 0, "stream": 0, "blocks": blocks}
+
+
+def test_tensors_that_overlap_are_refused() -> None:
+    trace = [
+        *(entry(action, 12 * MIB, 2 * MIB) for action in ("alloc", FREED)),
+        entry(FREED, 0, 4 * MIB), entry(FREED, 2 * MIB, 2 * MIB),
+    ]  # fmt: skip
+    content = pickle.dumps({"segments": [segment(20 * MIB)], "device_traces": [trace]})
+    with pytest.raises(StudioError, match="overlap"):
+        history_of(read_snapshot(content))
+
+
 def changed(snapshot: Path, change: Any) -> Snapshot:
     whole = pickle.loads(snapshot.read_bytes())
     change(whole["device_traces"][0])
@@ -126,6 +154,8 @@ def changed(snapshot: Path, change: Any) -> Snapshot:
     [
         (lambda trace: trace.clear(), "no history"),
         (lambda trace: trace.append(dict(trace[-1], action="alloc", addr=64)), "contradict"),
+        (lambda trace: trace.insert(5, trace[5] | {"action": FREED, "addr": 64}), "outside"),
+        (lambda trace: trace.insert(0, dict(trace[0])), "contradict"),
     ],
 )  # fmt: skip
 def test_what_cannot_have_happened_is_refused(change: Any, word: str, tmp_path: Path) -> None:
