@@ -40,9 +40,7 @@ class TorchFiles(msgspec.Struct, frozen=True, kw_only=True):
         kind: ``cpu``, ``cuda``, ``rocm`` or ``xpu``; "" if unknown.
         tag: the build: ``cu126``, ``rocm6.4``, ``xpu``, ``cpu``; "" if unknown.
         records: the versions of all its records beside it: one if all is well.
-        trouble: ``incomplete`` if it cannot work, ``source`` for a folder of sources, ``closed``
-            if this user may not read it.
-        unreadable: the records that pip fails on: not UTF-8, or without a list of files.
+        trouble: ``incomplete`` if it cannot work, ``source`` for a folder of sources.
         vision, audio: the versions of torchvision and torchaudio; "" without them.
         chips: AMD's chips that its libraries are named for.
         devices: the versions of AMD's packages with code for a chip, by its name.
@@ -55,7 +53,6 @@ class TorchFiles(msgspec.Struct, frozen=True, kw_only=True):
     tag: str = ""
     records: tuple[str, ...] = ()
     trouble: str = ""
-    unreadable: tuple[str, ...] = ()
     vision: str = ""
     audio: str = ""
     chips: tuple[str, ...] = ()
@@ -71,11 +68,6 @@ def names_in(folder: str) -> list[str]:
             return [entry.name for _, entry in zip(range(MOST_NAMES), entries, strict=False)]
     except OSError:
         return []
-
-
-def is_closed(path: str) -> bool:
-    """Return whether this user may not read what is there."""
-    return os.path.lexists(path) and os.path.exists(path) and not os.access(path, os.R_OK)
 
 
 def text_of(path: str, most_bytes: int = _MOST_BYTES) -> str:
@@ -119,7 +111,6 @@ def torch_in(site: str, conda_meta: str = "") -> TorchFiles | None:
         tag=plain_text(tag),
         records=tuple(map(plain_text, records)),
         trouble=_trouble(site, names, inside, version, kind, by_conda),
-        unreadable=tuple(name for name in lists if _is_unreadable(os.path.join(site, name))),
         vision=companions.get("torchvision", ""),
         audio=companions.get("torchaudio", ""),
         chips=tuple(_chips(folder)) if kind == ROCM else (),
@@ -127,12 +118,6 @@ def torch_in(site: str, conda_meta: str = "") -> TorchFiles | None:
         python_minor=next((int(found[1]) for found in tags), None),
         by_conda=by_conda,
     )
-
-
-def _is_unreadable(record: str) -> bool:
-    """Return whether pip fails on a record: then it neither removes nor replaces PyTorch."""
-    texts = [text_of(os.path.join(record, name)) for name in ("METADATA", "RECORD")]
-    return not os.path.isfile(os.path.join(record, "RECORD")) or any("\ufffd" in t for t in texts)
 
 
 def _said(text: str, name: str) -> str:
@@ -163,9 +148,6 @@ def _build(said: str, version: str, folder: str) -> tuple[str, str]:
 def _trouble(
     site: str, names: list[str], inside: list[str], version: str, kind: str, by_conda: str
 ) -> str:
-    folder = os.path.join(site, "torch")
-    if is_closed(folder) or is_closed(os.path.join(folder, "version.py")):
-        return "closed"
     if not inside:
         is_linked = any("editable" in name and "torch" in name for name in names)
         return "source" if is_linked else "incomplete"
