@@ -21,7 +21,6 @@ from typing import IO, TYPE_CHECKING, Any
 import msgspec
 
 from gpu_studio.core.devices.devices import (
-    CardReading,
     Device,
     Inventory,
     Reading,
@@ -132,12 +131,8 @@ class PcSensors:
         return Reading(
             taken_at_s=time.monotonic(),
             cpu=self._cpu.read(),
-            cards=self.card_readings(),
+            cards=tuple(reading for cards in self._makers for reading in cards.readings()),
         )
-
-    def card_readings(self) -> tuple[CardReading, ...]:
-        """Return one reading of every card of the last inventory."""
-        return tuple(reading for cards in self._makers for reading in cards.readings())
 
     @property
     def is_outdated(self) -> bool:
@@ -178,26 +173,18 @@ class Commands:
             word = line.strip()
             if word == b"quit":
                 break
-            if word == b"pause":
-                self.pause()
-            elif word == b"resume":
-                self.resume()
+            if word in (b"pause", b"resume"):
+                self.pause(is_paused=word == b"pause")
             elif word.endswith(b"programs"):
                 self.want_programs(wanted=word == b"programs")
         with self._changed:
             self.has_ended = True
             self._changed.notify_all()
 
-    def pause(self) -> None:
-        """Read nothing until `resume`."""
+    def pause(self, *, is_paused: bool = True) -> None:
+        """Read nothing, or continue reading."""
         with self._changed:
-            self.is_paused = True
-            self._changed.notify_all()
-
-    def resume(self) -> None:
-        """Continue reading."""
-        with self._changed:
-            self.is_paused = False
+            self.is_paused = is_paused
             self._changed.notify_all()
 
     def want_programs(self, *, wanted: bool) -> None:

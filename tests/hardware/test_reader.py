@@ -120,7 +120,7 @@ def test_a_pause_rests_the_sensors_until_the_resume():
     waiting.join(0.2)
     assert waiting.is_alive()
     assert (sensors.readings, sensors.rests) == (1, 1)
-    commands.resume()
+    commands.pause(is_paused=False)
     waiting.join(PATIENCE_S)
     assert sensors.readings == 2
 

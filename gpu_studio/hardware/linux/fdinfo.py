@@ -9,11 +9,9 @@ from __future__ import annotations
 import os
 import re
 import time
-from dataclasses import dataclass, field
-from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
@@ -30,14 +28,9 @@ _LOOK_EVERY_S = 5.0  # which descriptors are of a card; the others are most
 _DRI = "/dev/dri/"
 _LONGEST_BYTES = 8192
 _LEAST_SPAN_S = 0.05
-_MEMORY = re.compile(r"drm-(resident|memory|total)-([a-z]+)(\d*)")
+_MEMORY = re.compile(r"(resident|memory|total)-([a-z]+)\d*")
 _UNITS = {b"KiB": 1 << 10, b"MiB": 1 << 20, b"GiB": 1 << 30}
 _MOST_DIGITS = 20
-# The longer ones first.
-_FIELDS = {
-    "capacity": "drm-engine-capacity-", "busy_ns": "drm-engine-",
-    "total_cycles": "drm-total-cycles-", "cycles": "drm-cycles-",
-}  # fmt: skip
 # drm-usage-stats: "memory" is the old word of amdgpu for "resident".
 _BEST_FIRST = ("resident", "memory", "total")
 # The regions of a card's own memory, and those of the PC's: amdgpu, xe and i915.
@@ -47,53 +40,41 @@ _COMPUTE_ENGINES = frozenset({"compute", "ccs"})
 _DRAWING_ENGINES = frozenset({"gfx", "render", "rcs"})
 
 
-@dataclass(kw_only=True)
-class _Client:
-    """One opening of a card by a process."""
+class _Client(NamedTuple):
+    """One opening of a card by a process: the numbers of its fields, without ``drm-``."""
 
     pid: int
-    memory: dict[str, dict[str, int]] = field(default_factory=dict)
-    busy_ns: dict[str, int] = field(default_factory=dict)
-    capacity: dict[str, int] = field(default_factory=dict)
-    cycles: dict[str, int] = field(default_factory=dict)
-    total_cycles: dict[str, int] = field(default_factory=dict)
-
-    def add(self, kind: str, name: str, word: str, value: bytes) -> None:
-        """Add a field as `_field_of` tells it; one without a number is left out."""
-        number = _number(value)
-        if number is None:
-            return
-        if kind == "memory":
-            by_word = self.memory.setdefault(name, {})
-            by_word[word] = by_word.get(word, 0) + number
-        else:
-            getattr(self, kind)[name] = number
+    values: dict[str, int]
 
     def has_used(self, engines: frozenset[str]) -> bool:
         """Return whether it ever worked on one of some engines."""
-        return any(self.busy_ns.get(one) or self.cycles.get(one) for one in engines)
+        values = self.values
+        return any(values.get(f"engine-{one}") or values.get(f"cycles-{one}") for one in engines)
 
     def shares(self, old: _Client, span_s: float) -> dict[str, float]:
         """Return its part of each engine's time since an older reading of it."""
-        shares = {}
-        for engine, busy_ns in self.busy_ns.items():
-            worked_ns = busy_ns - old.busy_ns.get(engine, busy_ns)
-            capacity = self.capacity.get(engine) or 1
-            shares[engine] = max(0, worked_ns) / (span_s * 1e9 * capacity)
-        for engine, cycles in self.cycles.items():
-            total = self.total_cycles.get(engine, 0) - old.total_cycles.get(engine, 0)
-            worked = cycles - old.cycles.get(engine, cycles)
-            shares[engine] = max(0, worked) / total if total > 0 else 0.0
+        now, before, shares = self.values, old.values, {}
+        for name, value in now.items():
+            kind, _, engine = name.partition("-")
+            worked = max(0, value - before.get(name, value))
+            if kind == "cycles":
+                total = now.get(f"total-{name}", 0) - before.get(f"total-{name}", 0)
+                shares[engine] = worked / total if total > 0 else 0.0
+            elif kind == "engine" and not engine.startswith("capacity-"):
+                capacity = now.get(f"engine-capacity-{engine}") or 1
+                shares[engine] = worked / (span_s * 1e9 * capacity)
         return shares
 
     def size(self, regions: frozenset[str]) -> int | None:
         """Return the bytes in some regions, by the best word that the driver has for each."""
-        sizes = [
-            next(by_word[word] for word in _BEST_FIRST if word in by_word)
-            for region, by_word in self.memory.items()
-            if region in regions
-        ]
-        return sum(sizes) if sizes else None
+        sizes: dict[str, dict[str, int]] = {}
+        for name, value in self.values.items():
+            found = _MEMORY.fullmatch(name)
+            if found is not None and found[2] in regions:
+                by_word = sizes.setdefault(found[2], {})
+                by_word[found[1]] = by_word.get(found[1], 0) + value
+        best = (next(one[word] for word in _BEST_FIRST if word in one) for one in sizes.values())
+        return sum(best) if sizes else None
 
 
 class CardClients:
@@ -207,11 +188,10 @@ class CardClients:
         own = next((value.strip() for name, _, value in fields if name == b"drm-client-id"), b"")
         key = own.decode("ascii", "replace") or path
         if key not in self._clients:
-            self._clients[key] = client = _Client(pid=pid)
-            for name, _, value in fields:
-                field_of = _field_of(name)
-                if field_of is not None:
-                    client.add(*field_of, value)
+            numbers = {name.decode("ascii", "replace")[4:]: _number(value)
+                       for name, _, value in fields}  # fmt: skip
+            known = {name: value for name, value in numbers.items() if value is not None}
+            self._clients[key] = _Client(pid, known)
 
 
 class Descriptors:
@@ -273,19 +253,6 @@ def _read(path: str) -> bytes:
         return b""
     finally:
         os.close(file)
-
-
-@lru_cache(512)
-def _field_of(name: bytes) -> tuple[str, str, str] | None:
-    """Return what a field is of: of which kind, of which engine or region, by which word."""
-    text = name.decode("ascii", "replace")
-    for kind, prefix in _FIELDS.items():
-        if text.startswith(prefix):
-            return kind, text.removeprefix(prefix), ""
-    memory = _MEMORY.fullmatch(text)
-    if memory is None or memory[2] not in _OWN_REGIONS | _SHARED_REGIONS:
-        return None
-    return "memory", memory[2], memory[1]
 
 
 def _number(value: bytes) -> int | None:
