@@ -10,7 +10,6 @@ from gpu_studio.hardware import cpu
 from gpu_studio.hardware.cpu import (
     CpuHeat,
     boot_mark,
-    card_variables,
     cpu_name,
     describe_cpu,
     has_secure_boot,
@@ -50,13 +49,6 @@ def test_an_unnamed_virtual_cpu_is_described(given, monkeypatch):
     monkeypatch.setattr(cpu, "text_of", lambda path: text if path.name == "cpuinfo" else "")
     monkeypatch.setattr("gpu_studio.core.operating_system.machine", lambda: "x86_64")
     assert cpu_name() == "Virtual CPU (x86-64)"
-
-
-@pytest.mark.skipif(not hasattr(psutil, "LINUX") or not psutil.LINUX, reason="reads /proc")
-def test_a_board_without_a_name_in_cpuinfo_has_one_in_its_device_tree(monkeypatch):
-    texts = {"cpuinfo": "processor : 0\n", "model": "Raspberry Pi 5 Model B\0"}
-    monkeypatch.setattr(cpu, "text_of", lambda path: texts[path.name])
-    assert cpu_name() == "Raspberry Pi 5 Model B"
 
 
 @pytest.mark.parametrize("error", [NotImplementedError, OSError, RuntimeError])
@@ -163,15 +155,6 @@ def test_secure_boot_is_the_byte_behind_the_attributes(value, is_on, tmp_path):
     path.write_bytes(value)
     assert has_secure_boot(path) is is_on
     assert not has_secure_boot(tmp_path / "none")
-
-
-def test_only_what_cuda_reads_is_told_of_the_environment(monkeypatch):
-    monkeypatch.setenv("CUDA_DEVICE_ORDER", "FASTEST_FIRST")
-    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
-    monkeypatch.setenv("SECRET", "1")
-    result = card_variables()
-    assert result["CUDA_DEVICE_ORDER"] == "FASTEST_FIRST"
-    assert not {"SECRET", "CUDA_VISIBLE_DEVICES", "HOME", "PATH"} & set(result)
 
 
 @pytest.mark.parametrize(

@@ -60,13 +60,6 @@ def pci_card(root: Path, slot: str, vendor: str, device: str, **files: str) -> P
     return folder
 
 
-def test_a_driver_of_its_own_says_its_version(rx_6600):
-    version = rx_6600 / "module" / "amdgpu" / "version"
-    version.parent.mkdir(parents=True, exist_ok=True)
-    version.write_text("6.12.12\n", encoding="utf-8")
-    assert described(rx_6600).driver_version == "6.12.12"
-
-
 def test_a_card_of_amds_is_read_by_its_labels():
     card = described(TREES / "rx6600")
     assert (card.maker, card.name) == ("AMD", "AMD Radeon RX 6600/6600 XT/6600M")
@@ -145,15 +138,6 @@ def test_a_file_of_4_gib_a_folder_and_a_pipe_are_not_reported(rx_6600):
     assert (now.temperature_c, now.power_w, now.hotspot_c) == (None, None, 28.0)
     if hasattr(os, "mkfifo"):
         assert now.utilization_percent is None
-
-
-def test_of_two_sensors_with_one_label_the_first_possible_one_counts(rx_6600):
-    hwmon = next((rx_6600 / RX_6600).glob("hwmon/*"))
-    (hwmon / "temp3_label").write_text("junction", encoding="utf-8")
-    assert described(rx_6600).telemetry.hotspot_c == 28.0
-    (hwmon / "temp2_input").write_text("N/A", encoding="utf-8")
-    now = described(rx_6600).telemetry
-    assert (now.hotspot_c, now.memory_temperature_c) == (26.0, None)
 
 
 def test_a_card_that_is_pulled_out_is_lost_and_the_others_stay(rx_6600):

@@ -145,18 +145,6 @@ def test_a_sensor_that_cannot_be_is_not_reported(question, field, answer):
     assert getattr(now, field) is None
 
 
-def test_a_field_that_was_refused_is_not_asked_again_but_a_late_one_is():
-    library = FakeNvml(GT_1030 | {"FanSpeed": NVMLError(3), "PerformanceState": NVMLError(10)})
-    card = NvidiaCard(Nvml(library).card(0))
-    card.telemetry()
-    library.asked.clear()
-    card.telemetry()
-    asked = [name for name, _ in library.asked]
-    assert "FanSpeed" not in asked
-    assert "PowerUsage" not in asked
-    assert "PerformanceState" in asked
-
-
 def test_memory_of_an_old_driver_comes_from_the_first_version():
     telemetry = telemetry_of({("MemoryInfo", 0x02000028): NVMLError(13)})
     assert telemetry.memory_used_bytes == 4 << 20
@@ -225,13 +213,6 @@ def test_a_driver_that_cannot_be_opened_has_a_code_and_a_sentence(code, problem,
     assert caught.value.driver.error_code == problem
     assert caught.value.driver.evidence == f"NVML error {code}"
     assert words in caught.value.driver.error
-
-
-def test_the_driver_reports_its_versions():
-    driver = Nvml(FakeNvml()).driver()
-    assert (driver.version, driver.cuda_version) == ("570.86.15", "12.8")
-    assert driver.nvml_version == "12.570.86.15"
-    assert driver.error is None
 
 
 def test_compute_and_graphics_processes_are_merged():

@@ -12,7 +12,7 @@ from gpu_studio.hardware.nvidia.nvml import Nvml
 from gpu_studio.hardware.pci import DisplayAdapter
 from gpu_studio.hardware.reader import PcSensors
 from gpu_studio.hardware.watchdog import Watchdog
-from tests.hardware.fake_nvml import GT_1030, GT_1030_UUID, FakeNvml, NVMLError, garbage_name
+from tests.hardware.fake_nvml import GT_1030, GT_1030_UUID, FakeNvml, NVMLError
 from tests.patience import PATIENCE_S, until
 
 GT_1030_SLOT = DisplayAdapter(
@@ -109,14 +109,6 @@ def test_a_card_without_a_handle_does_not_hide_the_others():
     assert other.address == "cuda:0"
 
 
-def test_a_card_with_a_garbage_uuid_is_known_by_its_slot():
-    source = sensors(FakeNvml(GT_1030 | {"UUID": garbage_name()}))
-    (card,) = source.inventory().cards
-    (reading,) = source.reading().cards
-    assert card.uuid is None
-    assert card.identity == reading.uuid == "00000000:01:00.0"
-
-
 def test_a_card_that_the_driver_leaves_out_is_listed_with_the_reason():
     inventory = sensors(FakeNvml(), GT_1030_SLOT).inventory()
     (card,) = inventory.cards
@@ -185,19 +177,6 @@ def test_a_card_that_appears_is_in_the_next_inventory(is_on_the_bus):
     assert len(source.reading().cards) == 2
     clock.now_s += 3
     assert not source.is_outdated
-
-
-def test_a_card_that_is_taken_out_leaves_the_inventory():
-    library, slots, clock = FakeNvml(GT_1030, RTX_3060), [GT_1030_SLOT], Clock()
-    source = changing(library, slots, clock)
-    source.inventory()
-    del library.cards[0]
-    slots.clear()
-    clock.now_s += 3
-    assert source.is_outdated
-    assert [card.name for card in source.inventory().cards] == ["NVIDIA GeForce RTX 3060"]
-    (reading,) = source.reading().cards
-    assert (reading.uuid, reading.error) == (RTX_3060["UUID"], None)
 
 
 def test_a_driver_that_is_loaded_later_is_found():

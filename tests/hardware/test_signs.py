@@ -62,13 +62,6 @@ def test_files_modules_and_versions_are_read(tmp_path):
     assert signs.has_level_zero
 
 
-def test_nothing_is_claimed_of_an_empty_system(tmp_path):
-    signs = signs_of(tmp_path, {})
-    assert signs.files == signs.modules == signs.kernel_log == ()
-    assert signs.is_open_module is None
-    assert not signs.has_level_zero
-
-
 def test_what_the_kernel_could_load_and_was_told_not_to_is_read(tmp_path):
     written(tmp_path, {
         "usr/lib/modules/6.8.0/modules.dep":
@@ -81,11 +74,6 @@ def test_what_the_kernel_could_load_and_was_told_not_to_is_read(tmp_path):
     assert signs.installed == ("nvidia_uvm", "xe", "i915")
     assert signs.options == ("nomodeset", "modprobe.blacklist=nouveau,amdgpu")
     assert signs_of(tmp_path, {}, "6.9.0").installed is None
-
-
-def test_level_zero_is_found_where_a_variable_says(tmp_path):
-    written(tmp_path, {"own/libze_intel_gpu.so.1": ""})
-    assert signs_of(tmp_path, {"LD_LIBRARY_PATH": f":{tmp_path / 'own'}"}).has_level_zero
 
 
 def of_group(number, mode=0o100660):

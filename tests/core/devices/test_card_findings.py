@@ -89,15 +89,6 @@ def test_driver_and_pytorch_that_differ_are_reported():
     assert codes(examined(pc(RTX_3060), same)) == ["ok"]
 
 
-def test_cards_are_matched_by_uuid_then_by_slot_and_never_by_number():
-    swapped = (told(RTX_3060, 0, multiprocessors=30), told(GT_1030, 1))
-    engine = msgspec.structs.replace(ENGINE, cards=swapped)
-    assert one("not_as_named", examined(pc(GT_1030, RTX_3060), engine)).device_uuid == "GPU-bbbb"
-    by_slot = (told(RTX_3060, 0, uuid=None, multiprocessors=30),)
-    engine = msgspec.structs.replace(ENGINE, cards=by_slot)
-    assert one("not_as_named", examined(pc(GT_1030, RTX_3060), engine)).device_uuid == "GPU-bbbb"
-
-
 def working(generation: int, width: int, *, pstate: int = 0, load: float = 90.0) -> Reading:
     now = Telemetry(
         pcie_generation=generation, pcie_width=width, pstate=pstate, utilization_percent=load
@@ -224,29 +215,6 @@ def test_a_divided_card_says_how_to_make_one_of_it_again():
 
 
 @pytest.mark.parametrize(
-    ("distribution", "action"),
-    [("linuxmint ubuntu debian", "sudo ubuntu-drivers install"),
-     ("debian", "sudo apt install nvidia-driver"),
-     ("arch", "https://www.nvidia.com/en-us/drivers/unix/")],
-)  # fmt: skip
-def test_a_missing_driver_is_installed_as_the_system_does_it(distribution, action):
-    driver = Driver(error="No NVIDIA driver is installed.", error_code="not_installed")
-    card = on_the_bus(GT_1030, "no_driver", kernel_driver="nouveau")
-    finding = one("no_driver", examined(pc(card, driver=driver, distribution=distribution)))
-    assert finding.command == action
-    assert "branch 580, the last for Pascal cards" in finding.sentence
-    assert "driven by nouveau" in finding.detail
-
-
-def test_a_dropped_card_alone_is_known_by_the_library_s_version():
-    driver = Driver(library_version="595.71.05", error=NOT_RUNNING, error_code="not_running")
-    engine = msgspec.structs.replace(ENGINE, cuda_available=False)
-    findings = examined(pc(on_the_bus(GT_1030, "no_driver"), driver=driver), engine)
-    assert codes(findings) == ["driver_dropped_card"]
-    assert "Driver 595 no longer supports your GT 1030 (Pascal)" in findings[0].sentence
-
-
-@pytest.mark.parametrize(
     ("device_id", "version", "system", "needed"),
     [
         (0x2B85, "560.94", "Windows", "572.16"),  # RTX 5090
@@ -263,14 +231,6 @@ def test_a_driver_older_than_the_card_is_named_with_the_first_that_serves_it(
     finding = one("driver_older_than_card", found)
     assert f"needs driver {needed} or newer" in finding.sentence
     assert not any("virtual machine" in each.sentence for each in found)
-
-
-def test_a_driver_of_the_last_branch_has_dropped_nothing():
-    for version in ("580.95.05", "582.28"):  # Windows gives later ones of a branch higher numbers
-        driver = Driver(library_version=version, error=NOT_RUNNING, error_code="not_running")
-        findings = examined(pc(on_the_bus(GT_1030, "no_driver"), driver=driver))
-        assert codes(findings) == ["no_driver"]
-        assert findings[0].command == "sudo modprobe nvidia"
 
 
 def test_the_limits_of_wsl_are_reported_beside_what_works():

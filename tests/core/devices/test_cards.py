@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from gpu_studio.core.devices.cards import chip_of, driver_branches
+from gpu_studio.core.devices.cards import chip_of
 from gpu_studio.core.devices.devices import Device, with_cards
 from gpu_studio.core.devices.gpu_chips import (
     chip_for_target,
@@ -39,14 +39,6 @@ def test_no_device_id_is_of_two_chips():
     assert all(first <= last for first, last in ranges)
     for (_, last), (first, _) in itertools.pairwise(sorted(ranges)):
         assert last < first
-
-
-def test_drivers_serve_every_architecture_up_to_a_branch_or_still():
-    architectures = {chip["architecture"] for chip in TABLE["chips"]}
-    assert set(TABLE["driver_branches"]) < architectures
-    assert driver_branches("Pascal").first_without == 590
-    assert driver_branches("Turing") is None
-    assert all(b["last"] < b["first_without"] for b in TABLE["driver_branches"].values())
 
 
 def test_the_table_is_of_one_piece_and_names_its_sources():

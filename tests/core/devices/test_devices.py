@@ -1,4 +1,3 @@
-import msgspec
 import pytest
 
 from gpu_studio.core.devices.card_programs import (
@@ -98,12 +97,6 @@ def test_sensor_events_survive_their_line():
         assert line.endswith(b"\n")
         assert line.count(b"\n") == 1
         assert decode_sensor_event(line) == event
-
-
-@pytest.mark.parametrize("line", [b"", b"{}", b"[]", b'{"type":"inventory"}', b'{"type":"x"}'])
-def test_anything_else_is_no_sensor_event(line):
-    with pytest.raises(msgspec.MsgspecError):
-        decode_sensor_event(line)
 
 
 def pc(*codes, **driver):

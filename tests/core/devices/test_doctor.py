@@ -29,23 +29,14 @@ KINDS = {
     kind.name: kind
     for kind in (
         Kind("GT 710", "3.5", 0x128B, "Kepler", 495),
-        Kind("GTX 680", "3.0", 0x1180, "Kepler", 495),
-        Kind("Quadro K4000", "3.0", 0x11FA, "Kepler", 495),
         Kind("Tesla K80", "3.7", 0x102D, "Kepler", 495),
         Kind("GTX 750 Ti", "5.0", 0x1380, "Maxwell", 590),
-        Kind("Quadro K2200", "5.0", 0x13BA, "Maxwell", 590),
-        Kind("GTX 970", "5.2", 0x13C2, "Maxwell", 590),
         Kind("GT 1030", "6.1", 0x1D01, "Pascal", 590),
         Kind("GTX 1060", "6.1", 0x1C03, "Pascal", 590),
-        Kind("Tesla P40", "6.1", 0x1B38, "Pascal", 590),
-        Kind("GTX 1080 Ti", "6.1", 0x1B06, "Pascal", 590),
-        Kind("Tesla P100-PCIE-16GB", "6.0", 0x15F8, "Pascal", 590),
         Kind("TITAN V", "7.0", 0x1D81, "Volta", 590),
         Kind("GTX 1650", "7.5", 0x1F82, "Turing"),
-        Kind("CMP 30HX", "7.5", 0x2189, "Turing"),
         Kind("RTX 2080 Ti", "7.5", 0x1E07, "Turing"),
         Kind("A100-SXM4-40GB", "8.0", 0x20B0, "Ampere"),
-        Kind("CMP 170HX", "8.0", 0x20C2, "Ampere"),
         Kind("RTX 3060", "8.6", 0x2504, "Ampere"),
         Kind("RTX 4090", "8.9", 0x2684, "Ada"),
         Kind("H200", "9.0", 0x2335, "Hopper"),
@@ -61,12 +52,10 @@ ARCH_LISTS = {
     "2.7.1+cu118": ("sm_37", *MAXWELL_TO_HOPPER),
     "2.5.1+cu121": MAXWELL_TO_HOPPER,
     "2.6.0+cu124": MAXWELL_TO_HOPPER,
-    "2.7.1+cu126": MAXWELL_TO_HOPPER,
     "2.13.0+cu126": MAXWELL_TO_HOPPER,
     "2.7.1+cu128": (*TURING_TO_BLACKWELL, "compute_120"),
     "2.10.0+cu128": VOLTA_TO_BLACKWELL,
     "2.11.0+cu128": TURING_TO_BLACKWELL,
-    "2.8.0+cu129": (*VOLTA_TO_BLACKWELL, "compute_120"),
     "2.13.0+cu129": TURING_TO_BLACKWELL,
     "2.13.0+cu130": TURING_TO_BLACKWELL,
     "2.13.0+cu132": TURING_TO_BLACKWELL,
@@ -223,5 +212,5 @@ def test_a_card_without_code_is_reported_in_one_line() -> None:
     first = {
         one.title: findings_of(one)[0] for one in SITUATIONS if one.codes[0] == "no_code_for_card"
     }
-    assert len(first) > 30
+    assert len(first) > 15
     assert not [title for title, one in first.items() if len(one.sentence) > 140 or not one.detail]

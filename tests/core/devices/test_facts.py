@@ -1,15 +1,13 @@
 import msgspec
 import pytest
 
-from gpu_studio.core.devices.devices import CardReading, Device, Driver
+from gpu_studio.core.devices.devices import CardReading, Device
 from gpu_studio.core.devices.facts import (
     PcSnapshot,
     facts_of,
-    identity_line,
     summary_line,
 )
 from gpu_studio.core.devices.link import Link
-from gpu_studio.core.messages.engine_messages import TorchCard
 from gpu_studio.core.messages.memory_messages import MemoryRead
 from gpu_studio.core.telemetry import ClockReason, Telemetry
 from tests.fakes.descriptions import described, described_with_cuda
@@ -119,13 +117,6 @@ def test_a_sleeping_card_gives_its_own_reason_before_the_first_reading():
     assert rows["vbios"].reason == "It sleeps."
 
 
-def test_a_cards_numbers_are_told_apart():
-    assert identity_line(numbered(driver_index=1, display_active=False)) == "nvidia-smi 1 = cuda:0"
-    assert identity_line(gt_1030_card(display_active=None)) == (
-        "nvidia-smi 0 = no number in PyTorch"
-    )
-
-
 def test_peaks_are_computed_from_what_the_card_reports():
     card = numbered()
     rows = rows_of(card, card_snapshot(card, described_with_cuda()))
@@ -138,20 +129,6 @@ def test_peaks_are_computed_from_what_the_card_reports():
     missing = rows_of(unreported, card_snapshot(unreported))["peak_float32"]
     assert not missing.is_known
     assert "does not report enough" in missing.reason
-
-
-def described_with(card, **facts):
-    result = TorchCard(**{"torch_index": 0, "name": card.name, "uuid": card.uuid, **facts})
-    return msgspec.structs.replace(described_with_cuda(), cards=(result,))
-
-
-def test_what_a_card_does_not_report_pytorch_may():
-    card = numbered(multiprocessors=None)
-    engine = described_with(card, multiprocessors=3, l2_cache_bytes=512 << 10)
-    rows = rows_of(card, card_snapshot(card, engine))
-    assert plain(rows["peak_float32"].value) == "1.47 TFLOP/s"
-    assert plain(rows["l2_cache"].value) == "512 KiB"
-    assert rows["contradictions"].value == "none"
 
 
 def test_the_link_at_work_is_told_apart_from_the_idle_one():
@@ -217,17 +194,6 @@ def test_a_pc_without_a_card_says_why_for_each_missing_thing():
     assert "other_gpus" not in rows
 
 
-def test_a_broken_driver_that_reports_its_version_still_says_what_is_wrong():
-    driver = Driver(
-        version="570.86.16", error="Its two halves do not fit.", error_code="driver_updated"
-    )
-    inventory = msgspec.structs.replace(cpu_only(), driver=driver)
-    rows = rows_of(inventory.cpu, PcSnapshot(inventory=inventory))
-    assert rows["driver_version"].value == "570.86.16"
-    assert rows["driver_version"].reason == "Its two halves do not fit."
-    assert rows["driver_cuda"].reason == "Its two halves do not fit."
-
-
 def test_the_line_under_the_name():
     cpu = cpu_only().cpu
     assert plain(summary_line(cpu, None)) == "CPU · 8 cores, 16 threads · 32 GiB RAM"
@@ -248,15 +214,6 @@ def test_the_line_under_the_name():
     assert plain(summary_line(Device(kind="cpu", name="CPU", cores=1, threads=1), None)) == (
         "CPU · 1 core, 1 thread"
     )
-
-
-def test_of_cards_that_sleep_and_were_not_asked_about_nothing_is_claimed():
-    engine = described_with_cuda(
-        cuda_available=False, device_count=0, cuda_reason="They sleep.", cards_asleep=True
-    )
-    found = rows_of(gt_1030().cpu, PcSnapshot(inventory=gt_1030(), engine=engine))
-    for key in ("cuda_available", "device_count"):
-        assert (found[key].value, found[key].reason) == ("n/a", "They sleep.")
 
 
 @pytest.mark.parametrize(

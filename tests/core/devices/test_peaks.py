@@ -4,7 +4,6 @@ from gpu_studio.core import resources
 from gpu_studio.core.devices import peaks
 from gpu_studio.core.devices.peaks import (
     card_peaks,
-    cores_per_multiprocessor,
     published_peaks,
 )
 from gpu_studio.core.resources import MissingResourceError
@@ -68,14 +67,6 @@ def test_what_is_not_known_is_none_and_never_zero():
     assert peaks_of("8.7", 16, 1000, 256, 3000).best_flops("float64") is None
 
 
-@pytest.mark.parametrize(
-    ("capability", "cores"),
-    [("3.5", 192), ("6.0", 64), ("6.1", 128), ("7.5", 64), ("8.6", 128), ("99.0", None)],
-)
-def test_the_cores_of_a_multiprocessor_follow_from_its_compute_capability(capability, cores):
-    assert cores_per_multiprocessor(capability) == cores
-
-
 def test_a_damaged_table_says_which(monkeypatch, tmp_path):
     damaged = tmp_path / "card_peaks.json"
     damaged.write_text('{"arithmetic": 3}')
@@ -106,13 +97,6 @@ def test_the_peaks_are_the_makers(name, float32, float16, gb_per_s):
     assert found.best_flops("float32") == pytest.approx(float32, rel=0.01)
     assert found.best_flops("float16") == pytest.approx(float16, rel=0.01)
     assert found.memory_bytes_per_s == gb_per_s * 1e9
-
-
-def test_an_unpublished_clock_leaves_the_bandwidth():
-    found = published_peaks("Intel(R) Arc(TM) A380 Graphics")
-    assert found is not None
-    assert found.best_flops("float32") is None
-    assert found.memory_bytes_per_s == 186e9
 
 
 @pytest.mark.parametrize(

@@ -42,12 +42,6 @@ def test_a_run_warms_the_card_and_raises_its_clocks():
     assert plain(spans["memory"].change) == "+336 MiB"
 
 
-def test_small_changes_are_not_worth_a_word():
-    steps = [{"temperature_c": 40.0, "utilization_percent": 1.0, "pstate": 8},
-             {"temperature_c": 40.4, "utilization_percent": 99.0, "pstate": 8}]  # fmt: skip
-    assert {span.change for span in card_spans(steps).values()} == {""}
-
-
 def test_curve_table_and_sentence_say_the_same():
     span = card_spans([{"temperature_c": t} for t in (30.0, 40.0, 35.0)])["temperature"]
     assert span.values.tolist() == [30.0, 40.0, 35.0]
@@ -75,12 +69,6 @@ def test_a_sensor_that_is_refused_later_has_no_present_value():
     assert plain(span.sentence).startswith("Power: n/a. Last 2 seconds: 12.0 W")
 
 
-def test_nothing_is_known_before_the_first_reading():
-    assert {span.sentence for span in spans_of(cpu_only().cpu, [])} == {
-        "CPU load: not read yet.", "RAM: not read yet.", "CPU temperature: not read yet.",
-    }  # fmt: skip
-
-
 def test_a_curve_is_not_drawn_over_a_time_without_readings():
     found = gt_1030()
     readings = [reading(found, at_s) for at_s in (0.0, 1.0, 30.0, 31.0)]
@@ -100,15 +88,6 @@ def test_an_hour_is_kept_in_a_ring_and_read_in_any_length():
         temperature = track.spans(longest_s)[2]
         assert temperature.times_s.tolist() == [first_s + i for i in range(int(1234 - first_s))]
         assert temperature.values.tolist() == [t % 90 for t in temperature.times_s.tolist()]
-
-
-def test_each_card_has_its_own_track():
-    found = two_cards()
-    first, second = reading(found).cards
-    hot = msgspec.structs.replace(second, telemetry=Telemetry(temperature_c=80.0))
-    taken = msgspec.structs.replace(reading(found), cards=(first, hot))
-    temperatures = [spans_of(card, [taken])[2].values.tolist() for card in found.cards]
-    assert temperatures == [[41.0], [80.0]]
 
 
 def test_a_lost_card_adds_nothing():
@@ -176,12 +155,6 @@ def test_a_name_from_outside_is_no_formula_and_a_lost_card_says_why():
     line = rows(found, msgspec.structs.replace(reading(found), cards=(lost,)))[1]
     assert line["name"].startswith("'=cmd")
     assert line["trouble"] == "Lost, and quiet."
-
-
-def test_one_reading_is_too_early_to_call_it_refused():
-    span = card_spans([{"utilization_percent": None}])["utilization"]
-    assert not span.is_refused
-    assert span.sentence == "GPU load: not read yet."
 
 
 def test_every_sensor_of_a_card_has_a_place():

@@ -548,9 +548,3 @@ def test_a_card_under_any_driver_for_virtual_machines_is_lent(driver):
     assert lender_of(driver) == driver
     assert not lender_of("nvidia")
     assert not lender_of(None)
-
-
-def test_every_sandbox_has_words():
-    for name in SANDBOXES:
-        facts = {"engine": cuda(803), "signs": signs(*NVIDIA_FILES, sandbox=name)}
-        assert SANDBOXES[name] in found((GEFORCE,), facts)[0].detail

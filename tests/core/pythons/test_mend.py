@@ -76,11 +76,6 @@ def test_a_python_that_is_no_environment_keeps_away_from_the_users_packages():
     assert text == rf"{python} -s -m pip install {REST}"
 
 
-def test_the_users_own_packages_are_exchanged_where_they_are():
-    text, _ = windows("py -3.11", kind=PythonKind.USER)
-    assert text == f"py -3.11 -m pip install --user {REST}"
-
-
 def test_a_python_that_its_system_manages_needs_to_be_told():
     one = environment("/usr/bin/python3.11", kind=PythonKind.USER, is_managed=True)
     line = line_for(one, CHOICE, "Linux")

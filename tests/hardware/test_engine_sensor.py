@@ -1,4 +1,4 @@
-"""A second maker of cards needs its own folder and a line in `makers.MAKERS`, no more."""
+"""What an engine reads for its runs and checks, of the cards of any maker."""
 
 import os
 import weakref
@@ -16,26 +16,17 @@ from gpu_studio.hardware.card_reader import (
 )
 from gpu_studio.hardware.engine_sensor import EngineSensor
 from gpu_studio.hardware.nvidia.nvidia import NVIDIA
-from gpu_studio.hardware.pci import DisplayAdapter
-from gpu_studio.hardware.reader import PcSensors
 
 UUID, SLOT = "FAKE-1", "00000000:05:00.0"
-ADAPTER = DisplayAdapter(vendor_id=0x1234, device_id=1, name="Fake 9000", pci_bus_id=SLOT)
-INTEL = DisplayAdapter(vendor_id=0x8086, device_id=2, name="Intel graphics")
 HOT = Telemetry(temperature_c=91.0, clock_event_reasons=ClockReason.HARDWARE_HEAT)
 DRIVER = Driver(version="1.0")
 
 
 class FakeCard:
-    def __init__(self) -> None:
-        self.is_lost = False
-
     def describe(self) -> Device:
         return Device(kind="fake", maker="Fake", name="Fake 9000", uuid=UUID, pci_bus_id=SLOT)
 
     def telemetry(self, fields=SENSORS) -> Telemetry:
-        if self.is_lost:
-            raise CardUnreadableError("It is gone.", "lost")
         return HOT
 
     def processes(self, *, with_load=False) -> tuple[GpuProcess, ...]:
@@ -69,47 +60,13 @@ def no_nvidia():
 
 
 @pytest.fixture
-def card() -> FakeCard:
-    return FakeCard()
-
-
-@pytest.fixture
-def makers(card):
+def makers():
     fake = Maker(
         name="Fake", claims=lambda one: one.vendor_id == 0x1234, kind="fake",
-        open=lambda: FakeReader(card),
+        open=lambda: FakeReader(FakeCard()),
     )  # fmt: skip
     nvidia = Maker(name="NVIDIA", claims=NVIDIA.claims, kind="cuda", open=no_nvidia)
     return [nvidia, fake]
-
-
-@pytest.fixture
-def sensors(makers):
-    return PcSensors(
-        makers, find_adapters=lambda: [ADAPTER, INTEL], visible_devices=None,
-        is_card_asleep=lambda _bus_id: False,
-    )  # fmt: skip
-
-
-def test_its_cards_are_in_the_inventory_beside_the_others(sensors):
-    inventory = sensors.inventory()
-    (found,) = inventory.cards
-    assert (found.maker, found.name, found.address) == ("Fake", "Fake 9000", "fake:0")
-    assert not found.is_cpu
-    assert inventory.driver.error_code == "not_installed"
-    assert inventory.other_gpus == ("Intel graphics",)
-
-
-def test_its_sensors_are_read(sensors, card):
-    sensors.inventory()
-    (reading,) = sensors.reading().cards
-    assert (reading.uuid, reading.telemetry) == (UUID, HOT)
-    own, first = reading.processes
-    assert own.user
-    assert first.name not in ("", "unknown")  # process 1 has a name on every system
-    card.is_lost = True
-    (reading,) = sensors.reading().cards
-    assert (reading.error, reading.error_code) == ("It is gone.", "lost")
 
 
 def test_an_engine_reads_it_for_its_runs_and_checks(makers):
