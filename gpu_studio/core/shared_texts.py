@@ -60,7 +60,7 @@ _KEPT_FIELDS = frozenset({
     "size_text", "stage", "started_at", "system", "throughput_unit", "tone", "torch_version",
     "turns", "unit", "verdict", "workload", "key", "planted", "state", "code",
 })  # fmt: skip
-_ASKED_FOR = frozenset({"uuid", "serial", "uuid_tail", "pc_name"})
+_ASKED_FOR = frozenset({"uuid", "uuid_tail", "pc_name"})
 _OF_EVERY_PC = frozenset({"root", "localhost"})
 _SURE_LENGTH = 100
 _Struct = TypeVar("_Struct", bound=msgspec.Struct)

@@ -37,5 +37,5 @@ def makers_of(tree: SysTree | None = None) -> tuple[Maker, ...]:
 
 def are_all_cards_asleep(tree: SysTree | None = None) -> bool:
     """Return whether Linux has switched off every card of NVIDIA's; this wakes no card."""
-    own = [adapter for adapter in find_adapters(tree or SysTree(), ()) if NVIDIA.claims(adapter)]
+    own = [adapter for adapter in find_adapters(tree or SysTree()) if NVIDIA.claims(adapter)]
     return bool(own) and all(adapter.is_asleep for adapter in own)

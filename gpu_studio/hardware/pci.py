@@ -115,9 +115,6 @@ def adapter_name(vendor_id: int, device_id: int, listed: str | None) -> str:
     if not listed:
         return f"{vendor} graphics ({vendor_id:04x}:{device_id:04x})"
     listed = plain_text(listed)
-    # "GP108 [GeForce GT 1030]": the chip, and in brackets the product.
-    if listed.endswith("]") and "[" in listed:
-        listed = listed[listed.rindex("[") + 1 : -1]
     return listed if listed.upper().startswith(vendor.upper()) else f"{vendor} {listed}"
 
 

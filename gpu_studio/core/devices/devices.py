@@ -116,7 +116,6 @@ class Device(msgspec.Struct, frozen=True, kw_only=True):
     shutdown_c: float | None = None
     slowdown_c: float | None = None
     operating_max_c: float | None = None
-    serial: str | None = None
     pci_device_id: int | None = None
     kernel_driver: str | None = None
     driver_version: str | None = None

@@ -347,7 +347,6 @@ class _CardRows:
             row("driver", "Driver", cuda_driver if card.is_cudas else driver_text(card)),
             row("chip", "Chip", chip_text(card), "From its PCI device id."),
             row("pci_bus_id", "PCI address", card.pci_bus_id),
-            row("serial", "Serial number", card.serial),
             row("uuid", "UUID", card.uuid),
             _contradictions(card, torch_card),
         )

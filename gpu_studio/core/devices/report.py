@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from gpu_studio.core.devices.devices import Device, GpuProcess
-    from gpu_studio.core.devices.facts import Fact
     from gpu_studio.core.devices.finding import Finding
     from gpu_studio.core.telemetry import Telemetry
 
@@ -36,7 +35,6 @@ _TORCH_FIELDS = (
     "cuda_build", "cuda_available", "cuda_reason", "device_count", "arch_list", "cpu_capability",
     "cpu_threads", "visible_devices", "allocator_configuration", "python_version", "recording",
 )  # fmt: skip
-_SECRET_KEY = "serial"
 _PROCESS_HEAD = ("PID", "Program", "User", "Kind", "GPU memory")
 
 _UUID = re.compile(
@@ -172,10 +170,7 @@ def _sections(
         sections.append(("Findings", [(shown(finding.sentence),) for finding in findings]))
     for device in snapshot.inventory.devices:
         for group in own_facts(device, snapshot):
-            rows = [
-                (fact.label, MASK if masked and _is_secret(fact) else shown(fact.value))
-                for fact in group.facts
-            ]
+            rows = [(fact.label, shown(fact.value)) for fact in group.facts]
             sections.append((f"{device.name}: {group.title}", list(rows)))
         processes = _processes(device, snapshot)
         if processes:
@@ -200,10 +195,6 @@ def _process_row(process: GpuProcess, snapshot: PcSnapshot, masked: bool) -> tup
     memory = process.memory_bytes
     memory_text = NOT_AVAILABLE if memory is None else format_bytes(memory)
     return str(process.pid), name, user, process.kind or NOT_AVAILABLE, memory_text
-
-
-def _is_secret(fact: Fact) -> bool:
-    return fact.key == _SECRET_KEY and fact.is_known
 
 
 def _masked_name(path: str, user: str | None) -> str:

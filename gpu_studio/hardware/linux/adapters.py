@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpu_studio.core.devices.gpu_chips import gpu_chip, product_name
 from gpu_studio.core.texts import plain_text
-from gpu_studio.hardware.cpu import text_of
 from gpu_studio.hardware.pci import (
     DisplayAdapter,
     adapter_name,
@@ -17,11 +15,10 @@ from gpu_studio.hardware.pci import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
     from gpu_studio.hardware.linux.sys_tree import SysTree
 
-NAME_LISTS = ("/usr/share/hwdata/pci.ids", "/usr/share/misc/pci.ids", "/var/lib/pciutils/pci.ids")
 _PCI = "bus/pci/devices"
 _DRM = "class/drm"
 _CARD = re.compile(r"card\d+")
@@ -31,13 +28,12 @@ _PARTS = ("amdgpu_xcp_drv", "amdgpu_xcp")
 _DEEPEST, _MOST_FOLDERS = 9, 4000
 
 
-def find_adapters(tree: SysTree, name_lists: Iterable[str] = NAME_LISTS) -> list[DisplayAdapter]:
+def find_adapters(tree: SysTree) -> list[DisplayAdapter]:
     """Return the display adapters of a tree, those on the PCI bus first, in its order.
 
     A copy may lack the lists of the bus or of the cards, and may have the cards in its first
     folder.
     """
-    listed = list(name_lists)
     cards = dict(_cards(tree))
     on_bus = [f"{_PCI}/{name}" for name in tree.names(_PCI)]
     if tree.is_copy and not cards and not on_bus:
@@ -48,7 +44,7 @@ def find_adapters(tree: SysTree, name_lists: Iterable[str] = NAME_LISTS) -> list
         slot = listed_folder.rpartition("/")[2]
         if normal_bus_id(slot) is None or not _is_display(tree, folder, cards):
             continue
-        found[slot] = _adapter(tree, folder, cards.get(folder, ""), slot, listed)
+        found[slot] = _adapter(tree, folder, cards.get(folder, ""), slot)
     on_pci = {one.folder for one in found.values()}
     for folder, card in cards.items():
         if folder in on_pci:
@@ -56,7 +52,7 @@ def find_adapters(tree: SysTree, name_lists: Iterable[str] = NAME_LISTS) -> list
         slot = tree.fields(f"{folder}/uevent").get("PCI_SLOT_NAME", "") or folder.rpartition("/")[2]
         is_part = tree.fields(f"{folder}/uevent").get("DRIVER") in _PARTS
         if slot not in found and not is_part:
-            found[slot] = _adapter(tree, folder, card, slot, listed)
+            found[slot] = _adapter(tree, folder, card, slot)
     ordered = [found[slot] for slot in sorted(found, key=lambda slot: (":" not in slot, slot))]
     return [one for one in ordered if not _is_second_head(one, ordered)]
 
@@ -73,14 +69,10 @@ def is_asleep(slot: str, tree: SysTree) -> bool:
         folder = f"{_PCI}/{int(domain, 16):04x}:{rest}"
         if tree.is_folder(folder):
             return _is_suspended(tree, folder)
-    return any(
-        _is_suspended(tree, one.folder) for one in find_adapters(tree, ()) if one.slot == slot
-    )
+    return any(_is_suspended(tree, one.folder) for one in find_adapters(tree) if one.slot == slot)
 
 
-def _adapter(
-    tree: SysTree, folder: str, card: str, slot: str, name_lists: Iterable[str]
-) -> DisplayAdapter:
+def _adapter(tree: SysTree, folder: str, card: str, slot: str) -> DisplayAdapter:
     event = tree.fields(f"{folder}/uevent")
     vendor, _, device = event.get("PCI_ID", "").partition(":")
     vendor_id = tree.hexadecimal(f"{folder}/vendor") or _from_hexadecimal(vendor)
@@ -93,7 +85,7 @@ def _adapter(
         vendor_id=vendor_id or 0,
         device_id=device_id or 0,
         revision=revision,
-        name=_name(vendor_id, device_id, revision, driver, name_lists),
+        name=_name(vendor_id, device_id, revision, driver),
         pci_bus_id=normal_bus_id(slot),
         is_asleep=_is_suspended(tree, folder),
         kernel_driver=driver,
@@ -103,16 +95,11 @@ def _adapter(
 
 
 def _name(
-    vendor_id: int | None,
-    device_id: int | None,
-    revision: int | None,
-    driver: str | None,
-    name_lists: Iterable[str],
+    vendor_id: int | None, device_id: int | None, revision: int | None, driver: str | None
 ) -> str:
     if not vendor_id or not device_id:
         return f"Display adapter ({driver})" if driver else "Display adapter"
     named = product_name(vendor_id, device_id, revision)
-    named = named or _listed_name(vendor_id, device_id, name_lists) or ""
     if not named and (chip := gpu_chip(vendor_name(vendor_id), device_id)) is not None:
         named = f"{chip.name} graphics"
     return adapter_name(vendor_id, device_id, named)
@@ -193,18 +180,3 @@ def _from_hexadecimal(text: str) -> int | None:
         return int(text, 16)
     except ValueError:
         return None
-
-
-def _listed_name(vendor_id: int, device_id: int, name_lists: Iterable[str]) -> str | None:
-    """Look up a card in the list of pciutils, which most distributions install."""
-    vendor_line, device_line = f"{vendor_id:04x}  ", f"\t{device_id:04x}  "
-    for path in name_lists:
-        in_vendor = False
-        for line in text_of(Path(path)).splitlines():
-            if line.startswith(vendor_line):
-                in_vendor = True
-            elif in_vendor and line.startswith(device_line):
-                return line[len(device_line) :].strip()
-            elif in_vendor and line and line[0] not in "\t#":
-                break
-    return None

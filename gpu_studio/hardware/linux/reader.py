@@ -203,7 +203,6 @@ class LinuxCard:
             pcie_generation_max=best.generation,
             pcie_width_max=best.width,
             vbios=self._text("vbios_version"),
-            serial=self._text("serial_number"),
             display_active=self._has_display(),
             kernel_driver=adapter.kernel_driver,
             driver_version=self._driver_version(),

@@ -413,7 +413,6 @@ def _describe(card: NvmlCard) -> Device:
         shutdown_c=_limit_c(card, _THRESHOLD_SHUTDOWN),
         slowdown_c=_limit_c(card, _THRESHOLD_SLOWDOWN),
         operating_max_c=_limit_c(card, _THRESHOLD_OPERATING),
-        serial=card.text("nvmlDeviceGetSerial"),
         vbios=card.text("nvmlDeviceGetVbiosVersion"),
         display_active=_flag(card.ask("nvmlDeviceGetDisplayActive")),
         compute_mode=None if mode is None else _COMPUTE_MODES.get(mode),

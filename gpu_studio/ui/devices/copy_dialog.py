@@ -39,7 +39,7 @@ class CopyDialog(QDialog):
         self._report = report
         self._fenced = QCheckBox("As Markdown, for a forum")
         self._fenced.setObjectName("devices.copy.markdown")
-        self._whole = QCheckBox("Include serial numbers, UUIDs, users, host and folders")
+        self._whole = QCheckBox("Include UUIDs, users, host and folders")
         self._whole.setObjectName("devices.copy.whole")
         self._text = QPlainTextEdit()
         self._text.setObjectName("devices.copy.preview")

@@ -163,16 +163,6 @@ def test_a_card_s_values_have_its_peaks_and_pytorch_s_account(snapshot):
     assert card["link_at_work"] == {"generation": 3, "width": 4}
 
 
-def test_a_serial_number_is_masked(snapshot):
-    cpu, card = snapshot.inventory.devices
-    inventory = msgspec.structs.replace(
-        snapshot.inventory, devices=(cpu, msgspec.structs.replace(card, serial="0324618012345"))
-    )
-    sentence = msgspec.structs.replace(snapshot, inventory=inventory)
-    assert "0324618012345" not in report_text(sentence)
-    assert "0324618012345" in report_text(sentence, masked=False)
-
-
 def test_the_text_begins_with_a_table_like_nvidia_smi_s(snapshot):
     table = [line for line in report_text(snapshot).splitlines() if line.startswith(("|", "+"))]
     assert len({len(line) for line in table}) == 1
