@@ -23,7 +23,7 @@ from gpu_studio.core.errors.reader import family_of
 from gpu_studio.core.failure import FailureKind, StudioError, first_line
 from gpu_studio.core.messages.engine_messages import StartError, TorchCard
 from gpu_studio.core.switcher import whole_snippet
-from gpu_studio.engine.accelerators.cpu import Cpu
+from gpu_studio.engine.accelerators.accelerator import Accelerator
 from gpu_studio.engine.accelerators.cuda import Cuda
 from gpu_studio.engine.accelerators.rocm import Rocm
 from gpu_studio.engine.accelerators.xpu import Xpu
@@ -31,13 +31,10 @@ from gpu_studio.engine.accelerators.xpu import Xpu
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gpu_studio.engine.accelerators.accelerator import Accelerator
-
-
 _log = logging.getLogger(__name__)
 # A build of PyTorch is for one of these at most; the first speaks for a build without any.
 ACCELERATORS: list[Accelerator] = [Cuda(), Rocm(), Xpu()]
-_CPU = Cpu()
+_CPU = Accelerator()
 _LONGEST_SHOWN = 20
 _CARDS_ASLEEP = (
     "This PC's {maker} cards are asleep to save power, and starting {platform} would wake them."

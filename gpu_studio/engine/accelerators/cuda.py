@@ -2,30 +2,23 @@
 
 from __future__ import annotations
 
-import contextlib
 import inspect
 import os
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
 from gpu_studio.core.devices.finding import continued
-from gpu_studio.core.error_table import Family, error_table
-from gpu_studio.core.errors.reader import cuda_codes_of, family_of
+from gpu_studio.core.error_table import error_table
+from gpu_studio.core.errors.reader import cuda_codes_of
 from gpu_studio.core.failure import first_line
 from gpu_studio.core.messages.engine_messages import TorchCard
 from gpu_studio.core.resources import MissingResourceError
 from gpu_studio.core.texts import plain_text
 from gpu_studio.core.wheels import advice_for
-from gpu_studio.engine.stopwatch import EventStopwatch
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-
-    from gpu_studio.engine.accelerators.accelerator import Feature
-    from gpu_studio.engine.stopwatch import Stopwatch
+from gpu_studio.engine.accelerators.accelerator import Card
 
 _BFLOAT16_PRODUCTS_FROM, _TF32_FROM = (7, 0), (8, 0)
 # torch.cuda._sleep counts clock cycles; every card's clock is below this.
@@ -37,7 +30,7 @@ _LOADED_LIBRARY = re.compile(r"(/\S*/libcuda\.so[\d.]*)(?: \(deleted\))?$", re.M
 _LOADED_FILES = Path("/proc/self/maps")
 
 
-class Cuda:
+class Cuda(Card):
     """See `accelerator.Accelerator`."""
 
     kind = "cuda"
@@ -46,17 +39,12 @@ class Cuda:
     convolution_library = "cuDNN"
 
     @property
+    def _torch(self) -> Any:
+        return torch.cuda
+
+    @property
     def build(self) -> str | None:
         return torch.version.cuda
-
-    def is_available(self) -> bool:
-        return torch.cuda.is_available()
-
-    def start(self) -> None:
-        torch.cuda.init()
-
-    def is_started(self) -> bool:
-        return bool(torch.cuda.is_initialized())
 
     def explain(self, text: str) -> str:
         return explain_unavailable(text, os.environ.get("CUDA_VISIBLE_DEVICES"))
@@ -67,21 +55,8 @@ class Cuda:
     def driver_library(self) -> str:
         return loaded_library()
 
-    def lacks(self, feature: Feature) -> str:
-        return ""
-
-    def count(self) -> int:
-        return torch.cuda.device_count()
-
     def arch_list(self) -> tuple[str, ...]:
         return tuple(torch.cuda.get_arch_list())
-
-    def name(self, device: torch.device) -> str:
-        """PyTorch cannot return a name that is not UTF-8."""
-        try:
-            return plain_text(str(torch.cuda.get_device_name(device)))
-        except UnicodeDecodeError:
-            return f"{self.maker} card"
 
     def uuid(self, device: torch.device) -> str | None:
         """Return the UUID in NVML's format."""
@@ -105,10 +80,6 @@ class Cuda:
             sm_clock_max_mhz=megahertz(getattr(properties, "clock_rate", None)),
             memory_clock_max_mhz=megahertz(getattr(properties, "memory_clock_rate", None)),
         )
-
-    def is_integrated(self, index: int) -> bool:
-        """CUDA counts no card inside a home PC's processor; a Jetson has no other."""
-        return False
 
     def capability(self, device: torch.device) -> tuple[int, int] | None:
         return torch.cuda.get_device_capability(device)
@@ -135,32 +106,8 @@ class Cuda:
             "bfloat16: cuBLAS refuses it before compute capability 7.0. Choose float32 or float16."
         )
 
-    def refuses_dtype(self, device: torch.device, dtype: str) -> str:
-        return ""
-
     def has_tf32(self, device: torch.device) -> bool:
         return torch.cuda.get_device_capability(device) >= _TF32_FROM
-
-    def use(self, device: torch.device) -> None:
-        torch.cuda.set_device(device)
-
-    def current(self, device: torch.device) -> contextlib.AbstractContextManager[Any]:
-        return torch.cuda.device(device)
-
-    @property
-    def synchronize(self) -> Callable[[torch.device], object]:
-        return torch.cuda.synchronize
-
-    def stopwatch(self, device: torch.device) -> Stopwatch:
-        stream = torch.cuda.current_stream(device)
-        start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-        return EventStopwatch(stream, start, end)
-
-    @contextlib.contextmanager
-    def side_stream(self, device: torch.device) -> Iterator[Callable[[], object]]:
-        stream = torch.cuda.Stream(device)
-        with torch.cuda.stream(stream):
-            yield stream.synchronize
 
     def idle(self, device: torch.device, seconds: float) -> None:
         """Let a card's stream idle for at least this long, and at least 0.5 ms."""
@@ -178,42 +125,11 @@ class Cuda:
     def free_and_total(self, device: torch.device) -> tuple[int | None, int]:
         return torch.cuda.mem_get_info(device)
 
-    def allocated_bytes(self, device: torch.device) -> int | None:
-        return torch.cuda.memory_allocated(device)
-
-    def reserved_bytes(self, device: torch.device) -> int | None:
-        return torch.cuda.memory_reserved(device)
-
-    def peak_bytes(self, device: torch.device) -> int | None:
-        return int(torch.cuda.max_memory_allocated(device))
-
-    def reset_peak(self, device: torch.device) -> None:
-        torch.cuda.reset_peak_memory_stats(device)
-
-    def statistics(self, device: torch.device) -> Mapping[str, int]:
-        statistics: Mapping[str, int] = torch.cuda.memory_stats(device)
-        return statistics
-
     def segments(self) -> list[dict[str, Any]]:
         ask: Any = torch.cuda.memory_snapshot
         if "include_traces" in inspect.signature(ask).parameters:
             return list(ask(include_traces=False))
         return list(ask())
-
-    def empty_cache(self) -> None:
-        torch.cuda.empty_cache()
-
-    def limit_share(self, device: torch.device) -> float:
-        """PyTorch 2.6 does not report it: then 1."""
-        ask: Any = getattr(torch.cuda, "get_per_process_memory_fraction", None)
-        return 1.0 if ask is None else float(ask(device))
-
-    def set_limit_share(self, device: torch.device, share: float) -> None:
-        torch.cuda.set_per_process_memory_fraction(share, device)
-
-    def is_out_of_memory(self, error: BaseException) -> bool:
-        """NVML's assertion in place of the error counts as well."""
-        return isinstance(error, torch.OutOfMemoryError) or family_of(str(error)) is Family.MEMORY
 
 
 def explain_unavailable(text: str, visible_devices: str | None) -> str:

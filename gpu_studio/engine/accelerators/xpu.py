@@ -2,31 +2,24 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 from typing import TYPE_CHECKING, Any
 
 import torch
 
-from gpu_studio.core.error_table import Family
-from gpu_studio.core.errors.reader import family_of
 from gpu_studio.core.failure import first_line
 from gpu_studio.core.messages.engine_messages import TorchCard
-from gpu_studio.core.texts import plain_text
-from gpu_studio.engine.stopwatch import EventStopwatch
+from gpu_studio.engine.accelerators.accelerator import Card
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-
     from gpu_studio.engine.accelerators.accelerator import Feature
-    from gpu_studio.engine.stopwatch import Stopwatch
 
 _VENDOR_ID = 0x8086
 _UUID_BYTES = 16
 _INTEGRATED_SLOT = ":00:02.0"
 
 
-class Xpu:
+class Xpu(Card):
     """See `accelerator.Accelerator`."""
 
     kind = "xpu"
@@ -35,28 +28,17 @@ class Xpu:
     convolution_library = "oneDNN"
 
     @property
+    def _torch(self) -> Any:
+        return torch.xpu
+
+    @property
     def build(self) -> str | None:
         """Older versions do not have it."""
         version: str | None = getattr(torch.version, "xpu", None)
         return version
 
-    def is_available(self) -> bool:
-        return torch.xpu.is_available()
-
-    def start(self) -> None:
-        torch.xpu.init()
-
-    def is_started(self) -> bool:
-        return bool(torch.xpu.is_initialized())
-
     def explain(self, text: str) -> str:
         return explain_unavailable(text, os.environ.get("ZE_AFFINITY_MASK"))
-
-    def start_code(self, text: str) -> int | None:
-        return None
-
-    def driver_library(self) -> str:
-        return ""
 
     def lacks(self, feature: Feature) -> str:
         since = f"and this PyTorch is {torch.__version__}."
@@ -89,19 +71,6 @@ class Xpu:
             case _:
                 return ""
 
-    def count(self) -> int:
-        return torch.xpu.device_count()
-
-    def arch_list(self) -> tuple[str, ...]:
-        """Empty: the list names Intel's targets (``pvc``, ``bmg``), which no card reports."""
-        return ()
-
-    def name(self, device: torch.device) -> str:
-        try:
-            return plain_text(str(torch.xpu.get_device_name(device)))
-        except UnicodeDecodeError:
-            return "Intel card"
-
     def uuid(self, device: torch.device) -> str | None:
         """Return the slot, by which the system knows the card."""
         return slot_of(torch.xpu.get_device_properties(device))
@@ -124,17 +93,11 @@ class Xpu:
     def is_integrated(self, index: int) -> bool:
         return _is_integrated(torch.xpu.get_device_properties(index))
 
-    def capability(self, device: torch.device) -> tuple[int, int] | None:
-        return None
-
     def architecture(self, device: torch.device) -> str:
         return "an Intel chip that it was not built for"
 
     def advice(self, device: torch.device) -> str:
         return "PyTorch's XPU builds are for Arc, Core Ultra and newer chips."
-
-    def refuses_bfloat16_products(self, device: torch.device) -> str:
-        return ""
 
     def refuses_dtype(self, device: torch.device, dtype: str) -> str:
         """Arc A has no arithmetic for float64: SYCL raises “Required aspect fp64”."""
@@ -142,38 +105,6 @@ class Xpu:
         if instead is None or torch.xpu.get_device_properties(device).has_fp64:
             return ""
         return f"The {self.name(device)} has no arithmetic for {dtype}. Choose {instead}."
-
-    def has_tf32(self, device: torch.device) -> bool:
-        """PyTorch does not use it there unless it is asked to."""
-        return False
-
-    def use(self, device: torch.device) -> None:
-        torch.xpu.set_device(device)
-
-    def current(self, device: torch.device) -> contextlib.AbstractContextManager[Any]:
-        return torch.xpu.device(device)
-
-    @property
-    def synchronize(self) -> Callable[[torch.device], object]:
-        return torch.xpu.synchronize
-
-    def stopwatch(self, device: torch.device) -> Stopwatch:
-        stream = torch.xpu.current_stream(device)
-        start, end = torch.xpu.Event(enable_timing=True), torch.xpu.Event(enable_timing=True)
-        return EventStopwatch(stream, start, end)
-
-    @contextlib.contextmanager
-    def side_stream(self, device: torch.device) -> Iterator[Callable[[], object]]:
-        stream = torch.xpu.Stream(device)
-        with torch.xpu.stream(stream):
-            yield stream.synchronize
-
-    def idle(self, device: torch.device, seconds: float) -> None:
-        """Do nothing: PyTorch has no kernel for it here."""
-
-    def has_context(self, device: torch.device) -> bool:
-        """One context of this process serves all cards."""
-        return bool(torch.xpu.is_initialized())
 
     def free_and_total(self, device: torch.device) -> tuple[int | None, int]:
         """Older drivers do not report the free memory of some chips."""
@@ -183,39 +114,9 @@ class Xpu:
             return None, int(torch.xpu.get_device_properties(device).total_memory)
         return free_bytes, total_bytes
 
-    def allocated_bytes(self, device: torch.device) -> int | None:
-        return torch.xpu.memory_allocated(device)
-
-    def reserved_bytes(self, device: torch.device) -> int | None:
-        return torch.xpu.memory_reserved(device)
-
-    def peak_bytes(self, device: torch.device) -> int | None:
-        return int(torch.xpu.max_memory_allocated(device))
-
-    def reset_peak(self, device: torch.device) -> None:
-        torch.xpu.reset_peak_memory_stats(device)
-
-    def statistics(self, device: torch.device) -> Mapping[str, int]:
-        statistics: Mapping[str, int] = torch.xpu.memory_stats(device)
-        return statistics
-
     def segments(self) -> list[dict[str, Any]]:
         ask: Any = getattr(torch.xpu.memory, "memory_snapshot", list)
         return list(ask())
-
-    def empty_cache(self) -> None:
-        torch.xpu.empty_cache()
-
-    def limit_share(self, device: torch.device) -> float:
-        ask: Any = getattr(torch.xpu.memory, "get_per_process_memory_fraction", None)
-        return 1.0 if ask is None else float(ask(device))
-
-    def set_limit_share(self, device: torch.device, share: float) -> None:
-        torch.xpu.memory.set_per_process_memory_fraction(share, device)
-
-    def is_out_of_memory(self, error: BaseException) -> bool:
-        """Level Zero's own errors count as well."""
-        return isinstance(error, torch.OutOfMemoryError) or family_of(str(error)) is Family.MEMORY
 
 
 def explain_unavailable(text: str, affinity_mask: str | None) -> str:
