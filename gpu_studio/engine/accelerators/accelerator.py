@@ -222,7 +222,7 @@ class Accelerator:
         return isinstance(error, MemoryError) or family_of(str(error)) is Family.MEMORY
 
 
-class Card(Accelerator):
+class CardAccelerator(Accelerator):
     """What `torch.cuda` and `torch.xpu` have under the same names."""
 
     @property

@@ -18,7 +18,7 @@ from gpu_studio.core.messages.engine_messages import TorchCard
 from gpu_studio.core.resources import MissingResourceError
 from gpu_studio.core.texts import plain_text
 from gpu_studio.core.wheels import advice_for
-from gpu_studio.engine.accelerators.accelerator import Card
+from gpu_studio.engine.accelerators.accelerator import CardAccelerator
 
 _BFLOAT16_PRODUCTS_FROM, _TF32_FROM = (7, 0), (8, 0)
 # torch.cuda._sleep counts clock cycles; every card's clock is below this.
@@ -30,7 +30,7 @@ _LOADED_LIBRARY = re.compile(r"(/\S*/libcuda\.so[\d.]*)(?: \(deleted\))?$", re.M
 _LOADED_FILES = Path("/proc/self/maps")
 
 
-class Cuda(Card):
+class Cuda(CardAccelerator):
     """See `accelerator.Accelerator`."""
 
     kind = "cuda"

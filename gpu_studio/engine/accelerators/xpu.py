@@ -9,7 +9,7 @@ import torch
 
 from gpu_studio.core.failure import first_line
 from gpu_studio.core.messages.engine_messages import TorchCard
-from gpu_studio.engine.accelerators.accelerator import Card
+from gpu_studio.engine.accelerators.accelerator import CardAccelerator
 
 if TYPE_CHECKING:
     from gpu_studio.engine.accelerators.accelerator import Feature
@@ -19,7 +19,7 @@ _UUID_BYTES = 16
 _INTEGRATED_SLOT = ":00:02.0"
 
 
-class Xpu(Card):
+class Xpu(CardAccelerator):
     """See `accelerator.Accelerator`."""
 
     kind = "xpu"

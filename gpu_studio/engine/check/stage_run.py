@@ -7,7 +7,7 @@ import time
 from collections import Counter
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
@@ -240,45 +240,42 @@ class Plant:
 
     def __init__(self, kind: PlantKind | None = None) -> None:
         self.kind = kind
-        self._before: dict[object, Tensor] = {}
+        self._before: dict[object, Tensor | NDArray[Any]] = {}
 
     def corrupt(
-        self, now: Tensor, key: object = None, before: Tensor | None = None, *,
-        after_rest: bool = False,
+        self, now: Tensor | NDArray[Any], key: object = None,
+        before: Tensor | NDArray[Any] | None = None, *, after_rest: bool = False,
     ) -> None:  # fmt: skip
         """Change what came back, in place, by copies: they work where a card's kernels do not.
 
         Args:
-            now: a contiguous tensor that came back from the device, or its memory.
+            now: a contiguous tensor or array that came back from the device, or its memory.
             key: of work that is done again and again: its earlier result is the one ``before``.
             before: what was there before it, of the same shape; None the first time.
             after_rest: whether it is the first work after a rest.
         """
         if self.kind is None:
             return
+        seen = now if isinstance(now, np.ndarray) else now.detach().cpu()
         if key is not None:
-            before, self._before[key] = self._before.get(key), now.clone()
-        import torch
-
-        flat = now.view(-1)
-        count = flat.numel()
+            copy = seen.copy() if isinstance(seen, np.ndarray) else seen.clone()
+            before, self._before[key] = self._before.get(key), copy
+        flat, old = _bytes_of(seen), None if before is None else _bytes_of(before)
+        # A complex number of 16 bytes is two whole numbers.
+        size = min(seen.itemsize, 8)
+        count = len(flat) // size
         if self.kind == "bit" or (self.kind == "edge" and after_rest):
-            # A complex number of 16 bytes is two whole numbers.
-            name = f"int{8 * min(flat.element_size(), 8)}"
-            bits = flat.view(getattr(torch, name))
-            one = bits[count // 3 : count // 3 + 1]
-            one.copy_(one.cpu() ^ (1 << 3))
-        elif self.kind == "stuck" and before is not None:
-            flat.copy_(before.view(-1))
+            flat[count // 3 * size] ^= 1 << 3
+        elif self.kind == "stuck" and old is not None:
+            flat[:] = old
         elif self.kind == "swap":
-            part = max(1, count // 4)
-            first, last = flat[:part].clone(), flat[-part:].clone()
-            flat[:part].copy_(last)
-            flat[-part:].copy_(first)
+            part = max(1, count // 4) * size
+            flat[:part], flat[-part:] = flat[-part:].copy(), flat[:part].copy()
         elif self.kind == "drop":
-            lost = slice(count // 2, count // 2 + count // 8 + 1)
-            old = torch.zeros_like(flat[lost]) if before is None else before.view(-1)[lost]
-            flat[lost].copy_(old)
+            lost = slice(count // 2 * size, (count // 2 + count // 8 + 1) * size)
+            flat[lost] = 0 if old is None else old[lost]
+        if not isinstance(now, np.ndarray):
+            now.copy_(seen)  # type: ignore[arg-type]
 
     def copy_s(self, seconds: float, *, is_hot: bool) -> float:
         """Return the time of a copy, which may be slow in hot memory."""
@@ -297,6 +294,15 @@ class Plant:
             sm_clock_mhz=_LOW_MHZ if is_braked else known.sm_clock_mhz,
             clock_event_reasons=ClockReason.HARDWARE_HEAT if is_braked else ClockReason(0),
         )
+
+
+def _bytes_of(numbers: Tensor | NDArray[Any]) -> NDArray[np.uint8]:
+    """Return the bytes of an array, or of a tensor in the PC's memory, in place."""
+    if isinstance(numbers, np.ndarray):
+        return numbers.reshape(-1).view(np.uint8)
+    import torch
+
+    return numbers.view(-1).view(torch.uint8).numpy()
 
 
 _WORD_BYTES = 8

@@ -1,13 +1,12 @@
 """The check of an adapter: shaders write patterns and compare them, and compute again and again.
 
-Words of 32 bits are made and compared on the adapter itself. With each pattern it has to notice
-wrong words that were put at the end of a part on purpose; if it misses one, NumPy compares.
+Words of 32 bits are made and compared on the adapter itself; see `check.tested_memory`.
 """
 
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -19,8 +18,9 @@ from gpu_studio.core.devices.finding import untested_sentence
 from gpu_studio.core.failure import StudioError, failure_from
 from gpu_studio.core.messages.check_messages import CheckedDevice, MemoryCoverage
 from gpu_studio.core.units import format_bytes, format_count
-from gpu_studio.engine.check.stage_run import Plant, StageRun
+from gpu_studio.engine.check.stage_run import StageRun
 from gpu_studio.engine.check.staged_round import StagedRound
+from gpu_studio.engine.check.tested_memory import MemoryUnderTest
 from gpu_studio.engine.quick import shaders
 from gpu_studio.engine.quick.compute import AdapterLostError, BoundShader, Compute
 from gpu_studio.engine.quick.work import QUICK_WORKS, AdapterCall
@@ -42,8 +42,6 @@ _LARGEST_PART, _LARGEST_RAM_PART = 128 * _MIB, 8 * _MIB
 _MOST_RAM = 256 * _MIB
 """Of a software adapter, which is slow: RAM has its own check."""
 _PATTERNS = ("addresses", "random words", "walking ones")
-_PROOF_WORDS = 32
-_REST_SHARE, _LONGEST_REST_S, _LOOK_S = 0.12, 15.0, 0.25
 _SIZES = {"matmul": 192, "elementwise": 256, "copy": 1, "launch": 1}
 _BATCH = 4
 
@@ -53,10 +51,6 @@ class AdapterRun(StageRun):
 
     device: Any
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.plant = ArrayPlant(self.plant_kind)
-
     @property
     def is_card(self) -> bool:
         return not self.device.adapter.is_software
@@ -64,30 +58,6 @@ class AdapterRun(StageRun):
     @property
     def subject(self) -> str:
         return "card" if self.is_card else "software adapter"
-
-
-class ArrayPlant(Plant):
-    """Makes faults in arrays of NumPy; see `stage_run.Plant`."""
-
-    def corrupt(  # type: ignore[override]
-        self, now: NDArray[Any], key: object = None, before: NDArray[Any] | None = None
-    ) -> None:
-        """Change what came back, in place; see `Plant.corrupt`."""
-        if self.kind is None:
-            return
-        if key is not None:
-            before, self._before[key] = self._before.get(key), now.copy()  # type: ignore[assignment]
-        flat = now.reshape(-1).view(np.uint8)
-        old = np.zeros_like(flat) if before is None else before.reshape(-1).view(np.uint8)
-        count = len(flat) // 16 * 4  # a quarter, in whole words
-        if self.kind == "bit":
-            flat[len(flat) // 3] ^= 1 << 3
-        elif self.kind == "stuck" and before is not None:
-            flat[:] = old
-        elif self.kind == "swap":
-            flat[:count], flat[-count:] = flat[-count:].copy(), flat[:count].copy()
-        elif self.kind == "drop":
-            flat[count : 2 * count] = old[count : 2 * count]
 
 
 class QuickCheck(StagedRound):
@@ -188,32 +158,35 @@ def memory(run: AdapterRun) -> Generator[str, None, bool]:
     parts = MemoryParts(run)
     try:
         yield from parts.taken()
-        while parts.buffers and not parts.is_over:
-            for doing in parts.one_pass():
-                parts.tell()
-                yield doing
-            parts.tell()
+        yield from parts.every_pass()
     finally:
         parts.close()
     has_enough = not run.is_card or (run.coverage is not None and is_enough(run.coverage))
     return parts.passes > 0 and has_enough and not run.is_stopped
 
 
-class MemoryParts:
-    """The buffers under test and the patterns in them.
+class ShaderPattern(NamedTuple):
+    """A pattern by its number in the shaders; see `shaders.PATTERN_WRITE`."""
 
-    Attributes:
-        passes: how often every pattern was written and read.
-    """
+    title: str
+    kind: int
+    is_inverse: bool
+
+
+class MemoryParts(MemoryUnderTest[ShaderPattern]):
+    """The memory that a driver gives, in buffers of words of 32 bits."""
+
+    patterns = tuple(
+        ShaderPattern(f"{'inverted ' * inverse}{title}", kind, bool(inverse))
+        for kind, title in enumerate(_PATTERNS)
+        for inverse in (0, 1)
+    )
+    second_look = "they were copied"
 
     def __init__(self, run: AdapterRun) -> None:
-        self._run, self._compute = run, run.device
-        self.buffers: list[Any] = []
-        self.passes = self._done = 0
-        self._verified: set[int] = set()
-        self._is_blind = False
         largest = _LARGEST_PART if run.is_card else _LARGEST_RAM_PART
-        self._part_bytes = min(largest, run.device.adapter.largest_buffer_bytes // 4 * 4)
+        super().__init__(run, min(largest, run.device.adapter.largest_buffer_bytes // 8 * 8))
+        self._compute: Compute = run.device
         available = self._available_bytes = int(psutil.virtual_memory().available)
         # What a driver cannot keep in a card's memory goes to the RAM.
         self._most_bytes = available // 2 if run.is_card else min(ram_bytes(available), _MOST_RAM)
@@ -222,16 +195,12 @@ class MemoryParts:
         self._wrong = self._compute.buffer(16)
         self._bound: list[tuple[BoundShader, BoundShader]] = []
 
-    @property
-    def is_over(self) -> bool:
-        return self._run.is_over(has_tested_all=self.passes > 0)
-
     def taken(self) -> Iterator[str]:
         """Take the memory, and yield after each part."""
-        words = self._part_bytes // 4
-        while (len(self.buffers) + 1) * self._part_bytes <= self._most_bytes - self._reserve_bytes:
+        words = self._chunk_bytes // 4
+        while (len(self.chunks) + 1) * self._chunk_bytes <= self._most_bytes - self._reserve_bytes:
             try:
-                buffer = self._compute.buffer(self._part_bytes)
+                buffer = self._compute.buffer(self._chunk_bytes)
                 groups = -(-words // shaders.GROUP)
                 pair = tuple(
                     BoundShader(self._compute, code, [self._what, buffer, *others], groups)
@@ -248,16 +217,14 @@ class MemoryParts:
                 if isinstance(error, StudioError) or self._compute.is_own(error):
                     return
                 raise
-            self.buffers.append(buffer)
+            self.chunks.append(buffer)
             self._bound.append(pair)  # type: ignore[arg-type]
             yield "Taking memory"
             if self._run.elapsed_s > self._run.planned_s / 4:
                 return
 
     def tell(self) -> None:
-        """Say what was tested so far."""
-        tested = len(self._verified) * self._part_bytes
-        taken, run = len(self.buffers) * self._part_bytes, self._run
+        tested, taken, run = self._tested_bytes, len(self.chunks) * self._chunk_bytes, self._run
         if not run.is_card:
             total = int(psutil.virtual_memory().total)
             run.coverage = MemoryCoverage(
@@ -265,129 +232,65 @@ class MemoryParts:
                 total_bytes=max(total, tested),
                 reserve_bytes=max(0, self._available_bytes - taken),
             )  # fmt: skip
-        done = min(self._done, 2 * len(_PATTERNS))
-        times = f", {format_count(self.passes)} times" if self.passes > 1 else ""
         run.tested = (
-            f"{format_bytes(tested)} of {format_bytes(taken)} that the driver gave, {done} of "
-            f"{2 * len(_PATTERNS)} patterns{times}"
+            f"{format_bytes(tested)} of {format_bytes(taken)} that the driver gave, "
+            f"{self._patterns_text}"
         )
 
     def close(self) -> None:
         """Give the memory back."""
-        for buffer in (*self.buffers, self._what, self._wrong):
+        for buffer in (*self.chunks, self._what, self._wrong):
             buffer.destroy()
-        self.buffers = []
+        self.chunks = []
 
-    def one_pass(self) -> Iterator[str]:
-        """Write and read every pattern once; yield after each part what was done, in words."""
-        for kind, inverse in itertools.product(range(len(_PATTERNS)), (0, 1)):
-            title = f"{'inverted ' * inverse}{_PATTERNS[kind]}"
-            numbers = range(len(self.buffers))
-            in_order = numbers[::-1] if inverse else numbers
-            for number in in_order:
-                if self.is_over:
-                    return
-                self._write(kind, inverse, number)
-                yield f"Writing {title}"
-            if not self._is_blind and not self._notices(kind, inverse):
-                self._is_blind = True
-                self._run.report(
-                    "blind", "doubt",
-                    f"The {self._run.subject} does not notice each wrong word that was put into "
-                    f"its memory on purpose, with {title}, so NumPy compared the words.",
-                )  # fmt: skip
-            yield from self._rest()
-            for number in in_order:
-                if self.is_over:
-                    break
-                self._read(kind, inverse, number, title)
-                yield f"Reading {title}"
-            else:
-                self._done += 1
-        self.passes += 1
-
-    def _rest(self) -> Iterator[str]:
-        """Let the first words rest before they are read: weak cells fade."""
-        run = self._run
-        if self._done or self.passes:
-            return
-        end_s = run.elapsed_s + min(_LONGEST_REST_S, _REST_SHARE * run.planned_s)
-        while run.elapsed_s < end_s and not run.is_stopped:
-            run.rest(_LOOK_S)
-            yield "A rest before the words are read"
-
-    def _ask(self, kind: int, inverse: int, number: int) -> None:
+    def _ask(self, pattern: ShaderPattern, number: int) -> None:
         """Say which pattern follows, for which part."""
-        first = number * (self._part_bytes // 4) & 0xFFFFFFFF
-        what = np.array([kind, first, self._seed, 0xFFFFFFFF * inverse], np.uint32)
+        first = number * (self._chunk_bytes // 4) & 0xFFFFFFFF
+        inverse = 0xFFFFFFFF * pattern.is_inverse
+        what = np.array([pattern.kind, first, self._seed, inverse], np.uint32)
         self._compute.device.queue.write_buffer(self._what, 0, what)
 
-    def _write(self, kind: int, inverse: int, number: int) -> None:
-        plant, buffer = self._run.plant, self.buffers[number]
-        before = self._compute.read(buffer, "uint32").copy() if plant.kind is not None else None
-        self._ask(kind, inverse, number)
+    def _write(self, pattern: ShaderPattern, number: int) -> None:
+        plant = self._run.plant
+        before = self._seen(number) if plant.kind is not None else None
+        self._ask(pattern, number)
         self._compute.submit([self._bound[number][0]])
         self._compute.device.queue.on_submitted_work_done_sync()
         if before is not None:
-            now = self._compute.read(buffer, "uint32").copy()
+            now = self._seen(number)
             plant.corrupt(now, before=before)
-            self._compute.device.queue.write_buffer(buffer, 0, now)
+            self._compute.device.queue.write_buffer(self.chunks[number], 0, now)
 
-    def _count_wrong(self, kind: int, inverse: int, number: int) -> int:
-        """Return the wrong words of a part, counted where they are compared."""
-        if self._is_blind:
-            seen = self._compute.read(self.buffers[number], "uint32")
-            return int(np.count_nonzero(seen != self._known(kind, inverse, number)))
-        self._ask(kind, inverse, number)
+    def _count_by_device(self, pattern: ShaderPattern, number: int) -> int:
+        self._ask(pattern, number)
         self._compute.device.queue.write_buffer(self._wrong, 0, np.zeros(4, np.uint32))
         self._compute.submit([self._bound[number][1]])
         return int(self._compute.read(self._wrong, "uint32")[0])
 
-    def _read(self, kind: int, inverse: int, number: int, title: str) -> None:
-        """Report the wrong bits of a part, if there are any."""
-        counted = self._count_wrong(kind, inverse, number)
-        self._verified.add(number)
-        if not counted:
-            return
-        self._run.report_wrong_bits(
-            "memory",
-            title,
-            self._compute.read(self.buffers[number], "uint32").copy().view(np.int64),
-            self._known(kind, inverse, number).view(np.int64),
-            number * self._part_bytes,
-            counted=counted,
-            second_look="they were copied",
-        )
+    def _seen(self, number: int, last: int = 0) -> Words:
+        words: Words = self._compute.read(self.chunks[number], "uint32")[-last:].copy()
+        return words
 
-    def _notices(self, kind: int, inverse: int) -> bool:
-        """Return whether the last words of the first part are counted if each has a wrong bit."""
-        buffer, offset = self.buffers[0], self._part_bytes - 4 * _PROOF_WORDS
-        known = self._known(kind, inverse, 0)[-_PROOF_WORDS:]
-        before = self._compute.read(buffer, "uint32")[-_PROOF_WORDS:].copy()
-        after = before ^ np.left_shift(np.uint32(1), np.arange(_PROOF_WORDS, dtype=np.uint32))
-        clean = self._count_wrong(kind, inverse, 0)
-        self._compute.device.queue.write_buffer(buffer, offset, after)
-        counted = self._count_wrong(kind, inverse, 0)
-        self._compute.device.queue.write_buffer(buffer, offset, before)
-        more = np.count_nonzero(after != known) - np.count_nonzero(before != known)
-        return bool(counted - clean == more)
+    def _put_last(self, number: int, words: Words) -> None:
+        offset = self._chunk_bytes - words.nbytes
+        self._compute.device.queue.write_buffer(self.chunks[number], offset, words)
 
-    def _known(self, kind: int, inverse: int, number: int) -> Words:
+    def _known(self, pattern: ShaderPattern, number: int, last: int = 0) -> Words:
         """Return the words of a part, by NumPy; see `shaders.PATTERN_WRITE`."""
-        words = self._part_bytes // 4
-        first = number * words & 0xFFFFFFFF
-        place: Words = np.arange(words, dtype=np.uint32) + np.uint32(first)
+        words = self._chunk_bytes // 4
+        first = (number + 1) * words - last if last else number * words
+        place: Words = np.arange(last or words, dtype=np.uint32) + np.uint32(first & 0xFFFFFFFF)
         seed = np.uint32(self._seed)
-        if kind == 1:
+        if pattern.kind == 1:
             place += np.uint32(self._seed * 2654435761 & 0xFFFFFFFF)
             for shift, factor in ((16, 0x7FEB352D), (15, 0x846CA68B)):
                 place ^= place >> np.uint32(shift)
                 place *= np.uint32(factor)
             place ^= place >> np.uint32(16)
-        elif kind == 2:
+        elif pattern.kind == 2:
             shift_by = place + (place >> np.uint32(5)) + seed
             place = np.uint32(1) << (shift_by & np.uint32(31))
-        return ~place if inverse else place
+        return ~place if pattern.is_inverse else place
 
     @property
     def _seed(self) -> int:
