@@ -19,7 +19,7 @@ import torch
 from gpu_studio.core.failure import FailureKind, StudioError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
 
 _log = logging.getLogger(__name__)
@@ -203,8 +203,10 @@ class DriverModule:
             torch.cuda.synchronize()  # creates the context
             self._do("cuModuleLoadData", ctypes.byref(self._module), image)
 
-    def kernel(self, name: str, blocks: int, threads: int, arguments: Sequence[Any]) -> Kernel:
-        """Return one launch of a kernel, ready to be repeated.
+    def kernel(
+        self, name: str, blocks: int, threads: int, arguments: Sequence[Any]
+    ) -> Callable[[], None]:
+        """Return what launches a kernel and returns at once; RuntimeError if the driver refuses.
 
         Args:
             name: the kernel's name.
@@ -216,8 +218,21 @@ class DriverModule:
         function = ctypes.c_void_p()
         with torch.cuda.device(self._device):
             self._do("cuModuleGetFunction", ctypes.byref(function), self._module, name.encode())
-            stream = torch.cuda.current_stream().cuda_stream
-        return Kernel(self._driver, self._device, function, (blocks, threads, stream), arguments)
+            stream = ctypes.c_void_p(torch.cuda.current_stream().cuda_stream)
+        # The driver needs the addresses of the values: both lists must live as long as the launch.
+        values = list(arguments)
+        addresses = (ctypes.c_void_p * len(values))(*map(ctypes.addressof, values))
+        one, none = ctypes.c_uint(1), ctypes.c_uint(0)
+        grid, block = (ctypes.c_uint(blocks), one, one), (ctypes.c_uint(threads), one, one)
+        launch, device = self._driver.cuLaunchKernel, torch.cuda.device(self._device)
+
+        def launched(values: object = values) -> None:
+            with device:
+                code = launch(function, *grid, *block, none, stream, addresses, None)
+            if code != _SUCCESS:
+                self._check(code)
+
+        return launched
 
     def close(self) -> None:
         """Unload the code; the card must have finished with it."""
@@ -226,61 +241,13 @@ class DriverModule:
             self._do("cuModuleUnload", self._module)
 
     def _do(self, function: str, *arguments: Any) -> None:
-        check(self._driver, getattr(self._driver, function)(*arguments))
+        self._check(getattr(self._driver, function)(*arguments))
 
-
-class Kernel:
-    """One launch with its arguments; a call launches the kernel and returns at once.
-
-    Args:
-        driver: the driver's library.
-        device: the card.
-        function: the kernel's handle.
-        shape: blocks, threads per block, and the stream's handle.
-        arguments: ctypes values.
-    """
-
-    def __init__(
-        self,
-        driver: ctypes.CDLL,
-        device: torch.device,
-        function: ctypes.c_void_p,
-        shape: tuple[int, int, int],
-        arguments: Sequence[Any],
-    ) -> None:
-        blocks, threads, stream = shape
-        # The driver needs the addresses of the values: both lists must live as long as this object.
-        self._values = list(arguments)
-        addresses = (ctypes.c_void_p * len(self._values))(
-            *(ctypes.addressof(value) for value in self._values)
-        )
-        self._device = device
-        self._driver = driver
-        self._launch = driver.cuLaunchKernel
-        one, none = ctypes.c_uint(1), ctypes.c_uint(0)
-        self._arguments = (
-            function,
-            *(ctypes.c_uint(blocks), one, one),
-            *(ctypes.c_uint(threads), one, one),
-            none,
-            ctypes.c_void_p(stream),
-            addresses,
-            None,
-        )
-
-    def __call__(self) -> None:
-        """Launch the kernel; raises RuntimeError if the driver refuses."""
-        with torch.cuda.device(self._device):
-            code = self._launch(*self._arguments)
-        if code != _SUCCESS:
-            check(self._driver, code)
-
-
-def check(driver: ctypes.CDLL, code: int) -> None:
-    """Raise RuntimeError with the driver's message if the code is not success."""
-    if code == _SUCCESS:
-        return
-    text = ctypes.c_char_p()
-    driver.cuGetErrorString(code, ctypes.byref(text))
-    words = (text.value or b"unknown error").decode(errors="replace")
-    raise RuntimeError(f"CUDA driver error: {words} ({code})")
+    def _check(self, code: int) -> None:
+        """Raise RuntimeError with the driver's message if the code is not success."""
+        if code == _SUCCESS:
+            return
+        text = ctypes.c_char_p()
+        self._driver.cuGetErrorString(code, ctypes.byref(text))
+        words = (text.value or b"unknown error").decode(errors="replace")
+        raise RuntimeError(f"CUDA driver error: {words} ({code})")

@@ -57,25 +57,31 @@ class Sensor(Protocol):
         """Return the other program that works on a card; empty if unknown."""
 
 
-class Watch(Protocol):
-    """Observes a device during the timed part; None in a result means "unknown"."""
+class Watch:
+    """Observes a device during the timed part; None in a result means "unknown".
 
-    throttled: bool | None
-    power_capped: bool | None
-    other_processes: bool | None
-    # A card, with its last reading and the fastest link seen so far.
-    card: Device | None
+    Attributes:
+        throttled: whether the device slowed itself down by its state.
+        power_capped: whether its limit of power did.
+        other_processes: whether other programs worked on it.
+        card: a card, with its last reading and the fastest link seen so far.
+        clocks_mhz: the SM clock at each poll.
+    """
+
+    throttled: bool | None = None
+    power_capped: bool | None = None
+    other_processes: bool | None = None
+    card: Device | None = None
+    clocks_mhz: Sequence[float] = ()
 
     @property
     def power_w(self) -> float | None:
         """The mean of all readings of a card's power; None if unknown."""
-
-    @property
-    def clocks_mhz(self) -> Sequence[float]:
-        """The SM clock at each poll during the timed part; empty if unknown."""
+        return None
 
     def clock_mhz(self) -> float | None:
-        """Return the device's present clock."""
+        """Return the device's present clock; the CPU needs none to settle."""
+        return None
 
     def begin(self) -> None:
         """Start of the timed part."""
@@ -90,38 +96,21 @@ class Watch(Protocol):
         """End of the timed part."""
 
 
-class CpuWatch:
+class CpuWatch(Watch):
     """Detects whether other programs kept the CPU busy during the timed part.
 
     If another program holds a core, threads that wait for it make small operations a thousand times
     slower, evenly: the spread of the samples does not show it.
     """
 
-    throttled: bool | None = None
-    power_capped: bool | None = None
-    card: Device | None = None
-    clocks_mhz: Sequence[float] = ()
-    power_w: float | None = None
-
     def __init__(self) -> None:
-        self.other_processes: bool | None = None
         self._process = psutil.Process()
         self._before = (0.0, 0.0, 0.0)
         self._others_s = self._all_s = 0.0
 
-    def clock_mhz(self) -> float | None:
-        """Return None: the CPU needs no clock to settle."""
-        return None
-
     def begin(self) -> None:
         """Read the counters."""
         self._before = self._read()
-
-    def poll(self) -> None:
-        """Do nothing: the system updates the counters."""
-
-    def poll_power(self) -> None:
-        """Do nothing: the CPU does not report its power."""
 
     def end(self) -> None:
         """Compare the counters; the rounds of a run add up."""
@@ -161,7 +150,7 @@ def _family_s(process: psutil.Process) -> float:
     return family_s
 
 
-class CardWatch:
+class CardWatch(Watch):
     """The sensor's readings during the timed part, as the result needs them.
 
     Args:
@@ -176,10 +165,6 @@ class CardWatch:
     ) -> None:
         self._sensor = sensor
         self._uuid = uuid
-        self.card: Device | None = None
-        self.throttled: bool | None = None
-        self.power_capped: bool | None = None
-        self.other_processes: bool | None = None
         self.clocks_mhz: list[float] = []
         self._reads_power = reads_power
         self._powers_w: list[float] = []
@@ -198,9 +183,6 @@ class CardWatch:
         """Ask for the card's facts, which takes longer than a reading."""
         if self.card is None and self._sensor and self._uuid:
             self.card = self._sensor.device(self._uuid)
-
-    def end(self) -> None:
-        """Do nothing: the readings are already recorded."""
 
     def poll(self) -> None:
         """Read the card once; a condition seen once stays recorded."""
