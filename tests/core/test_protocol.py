@@ -1,5 +1,4 @@
 import pkgutil
-from enum import Enum
 
 import msgspec
 import pytest
@@ -19,7 +18,6 @@ from gpu_studio.core.messages.run_messages import (
     RunWorkload,
 )
 from gpu_studio.core.parameter import parameters_of, refusal_of
-from gpu_studio.core.protocol import fingerprint
 
 _RUN = RunWorkload(workload="matmul", device="cpu", size=8, dtype="float32", run_id="1")
 _FATAL = Failure(FailureKind.ENGINE_ENDED, "gone", fatal=True)
@@ -54,35 +52,6 @@ def test_runs_in_turns_go_on_after_the_end_of_one_unless_the_engine_is_lost():
     assert failed.ends(together)
     assert failed.ends_engine
     assert RequestFailed(failure=_FATAL).ends_engine
-
-
-class Word(str, Enum):
-    A = "a"
-
-
-class MoreWords(str, Enum):
-    A = "a"
-    B = "b"
-
-
-def message(**fields):
-    inner = msgspec.defstruct("Inner", [("x", fields.pop("inner", int))], kw_only=True)
-    return msgspec.defstruct("One", [*fields.items(), ("inner", inner)], tag="one", kw_only=True)
-
-
-@pytest.mark.parametrize(
-    "other",
-    [{"a": float}, {"b": int}, {"a": int, "b": int}, {"a": int, "inner": str}],
-    ids=["a type", "a name", "a field", "a field within"],
-)
-def test_messages_that_differ_have_another_fingerprint(other):
-    assert fingerprint([message(a=int)]) == fingerprint([message(a=int)])
-    assert fingerprint([message(a=int)]) != fingerprint([message(**other)])
-
-
-def test_words_that_differ_have_another_fingerprint():
-    MoreWords.__name__ = Word.__name__
-    assert fingerprint([Word]) != fingerprint([MoreWords])
 
 
 def request(**changes: object) -> RunWorkload:

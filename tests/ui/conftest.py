@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 from PySide6.QtCore import QCoreApplication, QEvent
 from PySide6.QtGui import QFont, QFontDatabase
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QBoxLayout, QLayout
 from pytestqt.qtbot import QtBot
 
 from gpu_studio.model.studio import Studio
@@ -53,6 +53,18 @@ def fresh_style(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch)
         apply(applied)
 
     monkeypatch.setattr(theme.Theme, "apply", apply_afresh)
+
+
+@pytest.fixture(autouse=True)
+def layouts_are_empty_when_handed_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    """PySide crashes later otherwise: `docs/development/pyside-layout-wrappers.md`."""
+    add = QBoxLayout.addLayout
+
+    def add_empty(column: QBoxLayout, layout: QLayout, *stretch: int) -> None:
+        assert not layout.count(), "fill this layout after it was handed over"
+        add(column, layout, *stretch)
+
+    monkeypatch.setattr(QBoxLayout, "addLayout", add_empty)
 
 
 @pytest.fixture(params=LETTERS, ids=lambda letters: f"{letters[0]}-{letters[1]:.0f}pt")
