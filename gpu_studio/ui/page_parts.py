@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from PySide6.QtCore import QPoint
 from PySide6.QtWidgets import (
     QMenu,
     QProgressBar,
@@ -33,7 +32,7 @@ from gpu_studio.ui.result_bars import ResultBars
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from PySide6.QtGui import QIcon, QShowEvent
+    from PySide6.QtGui import QIcon
 
     from gpu_studio.ui.page import Page, Read
 from gpu_studio.ui.page import Part
@@ -158,26 +157,13 @@ class More(Part):
         pressed.setAccessibleName(self.label)
         if self.icon:
             pressed.setIcon(icon(self.icon, page.theme))
-        menu = _MenuOfButton(pressed)
+        menu = QMenu(pressed)
         menu.setObjectName(f"{page.name}.{self.name}.menu")
         pressed.setMenu(menu)
         menu.aboutToShow.connect(lambda: fill_menu(menu, self.items()))
         if self.key:
             press_by_key(pressed, self.key)
         return pressed
-
-
-class _MenuOfButton(QMenu):
-    """A menu that ends where its button does if it would leave the window at the right."""
-
-    def showEvent(self, event: QShowEvent) -> None:
-        super().showEvent(event)
-        pressed = self.parentWidget()
-        assert pressed is not None
-        window = pressed.window()
-        if self.x() + self.width() > window.mapToGlobal(QPoint(window.width(), 0)).x():
-            end = pressed.mapToGlobal(QPoint(pressed.width(), 0)).x()
-            self.move(end - self.width(), self.y())
 
 
 def fill_menu(menu: QMenu, items: Iterable[tuple[Any, ...] | None]) -> None:

@@ -111,17 +111,6 @@ def test_a_file_that_changed_between_two_parts_starts_again(server, downloader):
     assert len(server.ranges_of(URL_PATH)) == 2  # its ETag said so, before any byte came
 
 
-def test_parts_of_two_files_without_etag_are_told_apart_by_the_hash(server, downloader):
-    server.files[URL_PATH] = Served(b"x" * len(CONTENT), breaks_after=[300_000], etag="")
-
-    def wait(_seconds):
-        server.files[URL_PATH] = Served(CONTENT, etag="")
-
-    changing = Downloader(downloader.folder, wait=wait)
-    assert changing.fetch(wheel(server)).read_bytes() == CONTENT
-    assert server.ranges_of(URL_PATH) == ["", "bytes=300000-", ""]
-
-
 def test_a_part_of_another_address_is_not_continued(server, downloader):
     server.files[URL_PATH] = Served(CONTENT)
     part = downloader.folder / f"{URL_PATH[1:]}.part"
@@ -175,17 +164,6 @@ def test_a_final_refusal_is_reported_at_once(server, downloader, waits, status):
     assert waits == []
 
 
-def test_a_server_that_falls_silent_is_asked_again(server, downloader, waits):
-    server.files[URL_PATH] = Served(CONTENT, stalls=True)
-
-    def wait(_seconds):
-        server.files[URL_PATH] = Served(CONTENT)
-
-    patient = Downloader(downloader.folder, wait=wait, timeout_s=0.2)
-    assert patient.fetch(wheel(server)).read_bytes() == CONTENT
-    assert server.ranges_of(URL_PATH)[1] == f"bytes={len(CONTENT) // 2}-"
-
-
 def test_no_server_is_no_network(downloader, waits):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))  # bound, but it does not listen
@@ -194,17 +172,6 @@ def test_no_server_is_no_network(downloader, waits):
             downloader.fetch(WheelFile(URL_PATH[1:], url, SHA))
     assert kind_of(raised) is TroubleKind.NO_NETWORK
     assert waits == [1.0, 2.0, 4.0, 8.0, 15.0]
-
-
-def test_a_stop_while_waiting_ends_it(server, tmp_path):
-    over = []
-    downloader = Downloader(
-        tmp_path, is_over=lambda: bool(over), wait=lambda _seconds: over.append(1)
-    )
-    server.files[URL_PATH] = Served(CONTENT, breaks_after=[10, 10, 10])
-    with pytest.raises(StoppedError):
-        downloader.fetch(wheel(server))
-    assert len(server.asked) == 1
 
 
 class FullDisk:
@@ -270,21 +237,6 @@ def test_a_file_that_a_virus_scanner_holds_is_tried_again(server, downloader, wa
     assert waits == [0.2, 0.5, 1.0]
 
 
-def test_a_file_that_a_virus_scanner_removes_is_named(server, downloader, monkeypatch):
-    server.files[URL_PATH] = Served(CONTENT)
-    real = Path.replace
-
-    def quarantined(self, target):
-        real(self, target)
-        target.unlink()
-
-    monkeypatch.setattr(Path, "replace", quarantined)
-    with pytest.raises(TroubleError) as raised:
-        downloader.fetch(wheel(server))
-    assert kind_of(raised) is TroubleKind.FILE_REMOVED
-    assert len(server.ranges_of(URL_PATH)) == 2  # once may be an accident
-
-
 def test_a_file_of_this_pc_is_checked_where_it_lies(downloader, tmp_path):
     path = tmp_path / "my wheels äö %2B" / "a-1.0-py3-none-any.whl"
     path.parent.mkdir()
@@ -296,13 +248,6 @@ def test_a_file_of_this_pc_is_checked_where_it_lies(downloader, tmp_path):
         downloader.fetch(WheelFile(path.name, path.as_uri(), SHA))
     assert kind_of(raised) is TroubleKind.CHANGED_FILE
     assert path.exists()  # it is the user's own
-
-
-def test_a_text_and_a_size_are_asked_for(server, downloader):
-    server.files["/simple/"] = Served("Grüße".encode(), statuses=[503])
-    assert downloader.content(server.url + "/simple/").decode() == "Grüße"
-    assert downloader.size(server.url + "/simple/") == len("Grüße".encode())
-    assert downloader.size(server.url + "/none/") is None
 
 
 @pytest.mark.parametrize(
@@ -329,13 +274,6 @@ def test_no_more_is_written_than_the_list_says(server, downloader):
     assert kind_of(raised) is TroubleKind.CHANGED_FILE
     assert max(most) <= len(CONTENT)
     assert not downloader.kept_bytes(wheel(server))
-
-
-def test_a_page_without_an_end_is_not_read_to_its_end(server, downloader):
-    server.files["/simple/"] = Served(b"x" * (1 << 20), pours=True, length="")
-    with pytest.raises(TroubleError) as raised:
-        downloader.content(server.url + "/simple/")
-    assert kind_of(raised) is TroubleKind.INDEX
 
 
 @pytest.mark.parametrize("dripping", [{"drips": True}, {"head_drips": True}])

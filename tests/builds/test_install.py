@@ -7,7 +7,6 @@ import sys
 
 import pytest
 
-from gpu_studio.builds import install
 from gpu_studio.builds.client import BuildInstallChild
 from gpu_studio.builds.install import BuildInstaller, CheckedBuild, check_build
 from gpu_studio.builds.shelf import BuildShelf
@@ -16,12 +15,10 @@ from gpu_studio.core.builds.record import BuildRecord
 from gpu_studio.core.builds.trouble import (
     TroubleError,
     TroubleKind,
-    disk_full,
     failed_check,
     missing_runtime,
 )
 from tests.builds.indexes import NEEDS, OWN, TAGS, TORCH, put_needed, put_torch
-from tests.builds.strange_files import put_strange
 from tests.builds.wheels import write_wheel
 
 STAGES = InstallStage
@@ -158,17 +155,6 @@ def test_without_a_network_the_kept_plan_stays(server, bench, tmp_path, wheel_ta
     assert kept.stat().st_size > 0
 
 
-@pytest.mark.parametrize("kind", ["pipe", "no text"])
-def test_plans_that_anyone_may_have_left_stop_no_installation(server, bench, kind):
-    put_torch(server)
-    put_needed(server)
-    bench.shelf.downloads.mkdir(parents=True)
-    for name in ("cpu.plan.json", "cu126.plan.json", f"{TORCH}.part.json"):
-        put_strange(bench.shelf.downloads / name, kind)
-    (bench.shelf.downloads / f"{TORCH}.part").write_bytes(b"begun")
-    assert bench.installer.install("cpu")
-
-
 def test_a_stop_while_unpacking_leaves_no_build_and_downloads_nothing_twice(
     server,
     bench,
@@ -194,26 +180,6 @@ def test_too_small_a_disk_is_refused_before_the_download(server, bench, monkeypa
     assert not bench.installer.install("cpu")
     assert bench.reports[-1].trouble.kind is TroubleKind.DISK_FULL
     assert server.ranges_of(f"/whl/cpu/{TORCH}") == []
-
-
-def test_a_disk_that_fills_up_reports_the_room_for_all_that_is_left(server, bench, monkeypatch):
-    put_torch(server, ballast=random.Random(1).randbytes(300_000))
-    put_needed(server)
-    free = [10_000_000]
-    monkeypatch.setattr(BuildShelf, "free_bytes", lambda _self: free[0])
-
-    def fill(_self, wheel, _told):
-        free[0] = 1000
-        raise TroubleError(disk_full("/deep/down", 12, "no space left"))
-
-    monkeypatch.setattr(install.Unpacker, "unpack", fill)
-    assert not bench.installer.install("cpu")
-    trouble = bench.reports[-1].trouble
-    assert trouble.kind is TroubleKind.DISK_FULL
-    assert str(bench.shelf.root) in trouble.next_step
-    assert "/deep/down" not in trouble.next_step
-    assert "1.1\u202fMB" in trouble.next_step  # 3.7 times the wheels
-    assert trouble.detail == "no space left"
 
 
 def test_a_fetched_build_changes_nothing_and_needs_no_network_later(server, bench):
@@ -287,20 +253,6 @@ def test_a_repair_of_a_sound_build_needs_neither_network_nor_wheels(server, benc
     assert bench.installer.repair("cpu")
     assert bench.reports[-1].stage is STAGES.READY
     assert server.asked == []
-
-
-@pytest.mark.parametrize("lost", ["RECORD alone", "all that describes the package"])
-def test_a_repair_without_a_list_of_the_files_installs_again(server, bench, tmp_path, lost):
-    """Nothing says any more what the files should be: zeros are no PyTorch."""
-    folder = folder_of_wheels(tmp_path, "x = 1\n")
-    assert bench.installer.install("cpu", folder)
-    home = bench.shelf.folder("cpu")
-    (home / "torch" / "__init__.py").write_bytes(bytes(6))
-    described = home / "torch-9.1.0+cpu.dist-info"
-    for path in [described / "RECORD"] if "alone" in lost else list(described.iterdir()):
-        path.unlink()
-    assert bench.installer.repair("cpu", folder)
-    assert (home / "torch" / "__init__.py").read_text() == "x = 1\n"
 
 
 # The child that tests a build, with a stand-in for PyTorch.

@@ -10,7 +10,6 @@ import pytest
 
 from gpu_studio.builds.download import Downloader
 from gpu_studio.builds.install import BuildInstaller, CheckedBuild
-from gpu_studio.builds.made_wheels import wheel_of_source
 from gpu_studio.builds.plan import Planner
 from gpu_studio.builds.shelf import BuildShelf
 from gpu_studio.core.builds.progress import InstallStage
@@ -162,24 +161,6 @@ def test_a_source_that_is_not_the_known_one_is_refused(server, planner):
     with pytest.raises(TroubleError) as raised:
         planner.from_index(FAMILY)
     assert raised.value.trouble.kind is TroubleKind.INDEX
-
-
-@pytest.mark.parametrize("path", ["rocm-10.0.0/src/../../evil.py", "rocm-10.0.0/src/c:evil.py",
-                                  "rocm-10.0.0/setup.cfg"])  # fmt: skip
-def test_a_source_that_leads_elsewhere_or_is_empty_is_refused(path):
-    with pytest.raises(TroubleError) as raised:
-        wheel_of_source(source_of_rocm(path), "rocm", "10.0.0")
-    assert raised.value.trouble.kind is TroubleKind.CHANGED_FILE
-
-
-@pytest.mark.parametrize("missing", ["rocm-sdk-core", f"amd-torch-device-{CHIP}"])
-def test_a_package_that_the_index_lacks_is_named(server, planner, missing):
-    put_amd(server)
-    server.files[f"/rocm/{missing}/"] = page()
-    with pytest.raises(TroubleError) as raised:
-        planner.from_index(FAMILY)
-    assert raised.value.trouble.kind is TroubleKind.NO_WHEEL
-    assert missing in raised.value.trouble.sentence
 
 
 def test_a_folder_of_wheels_takes_the_place_of_both(server, planner, tmp_path):

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import random
 import sys
 
-import msgspec
 import pytest
 
 from gpu_studio.builds import plan as plans
 from gpu_studio.builds import wheel_folder
-from gpu_studio.builds.download import Downloader, StoppedError, WheelFile
+from gpu_studio.builds.download import Downloader, StoppedError
 from gpu_studio.builds.lock_file import LOCK, read_lock
-from gpu_studio.builds.plan import Planner, WheelPlan, kept_plan
-from gpu_studio.builds.wheel_folder import builds_in, versions_of
+from gpu_studio.builds.plan import Planner
+from gpu_studio.builds.wheel_folder import builds_in
 from gpu_studio.core.builds.trouble import TroubleError, TroubleKind
 from gpu_studio.core.wheel_table import load_table
-from tests.builds.indexes import KEY, MACHINE, NEEDS, OWN, TAGS, TORCH, page, put_needed, put_torch
+from tests.builds.indexes import KEY, NEEDS, OWN, TAGS, TORCH, page, put_needed, put_torch
 from tests.builds.wheel_server import Served
 from tests.builds.wheels import PYTHON, wheel_bytes, write_wheel
 
@@ -175,23 +173,6 @@ def test_the_lock_has_the_pytorch_that_the_program_installs():
     assert versions == {load_table().torch_version}
 
 
-WHEEL = WheelFile("a-1-py3-none-any.whl", "https://x/a.whl", "0" * 64, 3)
-
-
-def test_a_plan_survives_its_file(tmp_path):
-    path, plan = tmp_path / "plan", WheelPlan("9.1.0+cpu", "3.11", (WHEEL,), ("a",))
-    text = msgspec.json.encode(plan)
-    path.write_bytes(text)
-    assert kept_plan(path) == plan
-    older = json.loads(text) | {"source": "what an older program wrote"}
-    path.write_text(json.dumps(older))
-    assert kept_plan(path) == plan
-    foreign = text.replace(b"a-1-py3", b"../a-1-py3")
-    for broken in (b"[]", b'{"files": [{"size": 1}]}', foreign, b"[" * 100_000):
-        path.write_bytes(broken)
-        assert kept_plan(path) is None
-
-
 def refused(planner):
     with pytest.raises(TroubleError) as raised:
         planner.from_index("cpu")
@@ -246,18 +227,6 @@ def test_a_package_from_anywhere_is_refused_before_pip_sees_it(
     with pytest.raises(TroubleError):
         planner.from_index("cpu")
     assert not any("evil" in path for _, path, _ in server.asked)
-
-
-def test_a_package_from_anywhere_deeper_down_is_refused(server, planner):
-    put_torch(server)
-    put_needed(server)
-    server.files["/evil-1-py3-none-any.whl"] = Served(wheel_bytes("evil", "1", {"evil.py": ""}))
-    needs = [f"evil @ {server.url}/evil-1-py3-none-any.whl"]
-    wheel = Served(wheel_bytes("deeper", "2.0", {"deeper.py": ""}, needs))
-    old = server.files["/files/deeper-2.0-py3-none-any.whl"]
-    server.files["/files/deeper-2.0-py3-none-any.whl"] = wheel
-    replaced(server, "/simple/deeper/", old.sha256, wheel.sha256)
-    assert "elsewhere" in refused(planner)
 
 
 def test_a_source_package_is_not_even_fetched(server, planner):
@@ -339,29 +308,6 @@ def test_a_folder_that_lacks_something_names_it_and_asks_no_network(server, plan
     assert raised.value.trouble.kind is TroubleKind.FOLDER
     assert "lacks needed>=1.0" in raised.value.trouble.sentence
     assert "needed" in raised.value.trouble.detail
-
-
-@pytest.mark.parametrize(
-    ("version", "tags"),
-    [("9.1.0+cu126", TAGS), ("9.0.0+cpu", TAGS), ("9.1.0+cpu", f"cp39-cp39-{MACHINE}")],
-)
-def test_a_folder_with_another_pytorch_is_refused(planner, tmp_path, version, tags):
-    write_wheel(tmp_path / "w", "torch", version, {"torch/__init__.py": ""}, (), tags)
-    with pytest.raises(TroubleError) as raised:
-        planner.from_folder("cpu", tmp_path / "w")
-    assert raised.value.trouble.kind is TroubleKind.FOLDER
-
-
-@pytest.mark.parametrize(("key", "tag", "other"), [
-    ("windows-x86_64", "cpu", "cu130"), ("linux-x86_64", "cu130", "cpu"),
-])  # fmt: skip
-def test_pypis_wheel_is_another_build_on_each_system(tmp_path, key, tag, other):
-    table = load_table()
-    machine = "win_amd64" if key.startswith("windows") else "manylinux_2_28_x86_64"
-    version, tags = table.torch_version, f"{PYTHON}-{PYTHON}-{machine}"
-    write_wheel(tmp_path / "w", "torch", version, {}, (), tags)
-    assert builds_in(tmp_path / "w", platform_key=key) == (tag,)
-    assert versions_of(other, table, key) == [f"{version}+{other}"]
 
 
 @pytest.mark.parametrize(("tags", "is_fit"), [

@@ -87,18 +87,6 @@ def test_a_build_is_removed_from_a_full_disk(shelf, monkeypatch):
     assert shelf.records() == ()
 
 
-def test_what_is_wanted_is_remembered(shelf):
-    assert shelf.wanted() == Wanted()
-    shelf.write_wanted(Wanted(("cpu", "cu126"), "cpu", True))
-    assert shelf.wanted() == Wanted(("cpu", "cu126"), "cpu", True)
-    (shelf.root / "wanted.json").write_text('{"builds": ["rocm", "cpu"], "used": 3}')
-    assert shelf.wanted() == Wanted()
-    (shelf.root / "wanted.json").write_text(
-        '{"builds": ["rocm", "cpu"], "used": "rocm", "is_paused": false}'
-    )
-    assert shelf.wanted() == Wanted(("cpu",))
-
-
 @pytest.mark.parametrize("kind", ["pipe", "large", "no text", "nested", "folder"])
 def test_files_that_anyone_may_have_left_hold_and_stop_nothing(shelf, kind):
     shelf.root.mkdir(parents=True)
@@ -132,13 +120,6 @@ def test_two_windows_do_not_install_at_once(shelf):
         holder.wait()
     with shelf.alone("cpu"):  # the lock ended with its process
         pass
-
-
-def test_a_folder_that_cannot_be_made_is_reported(tmp_path):
-    (tmp_path / "file").write_text("")
-    with pytest.raises(TroubleError) as raised, BuildShelf(tmp_path / "file" / "x").alone("cpu"):
-        pass
-    assert raised.value.trouble.kind is TroubleKind.NO_WRITE
 
 
 def test_long_names_of_windows_get_their_prefix():

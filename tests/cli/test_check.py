@@ -93,13 +93,6 @@ def test_the_last_line_of_json_is_the_end(type_in: Typed, engines: Engines) -> N
     assert {"check_vitals_read", "check_progressed", "check_finding_made"} < set(kinds)
 
 
-def test_the_request_is_what_was_typed(type_in: Typed, engines: Engines) -> None:
-    type_in("--device", "cuda", "--time", "1min", "--stage", "link,load", "--plant", "edge")
-    (one,) = requests_of(engines)
-    assert (one.device, one.stages, one.plant) == ("cuda:0", ("load", "link"), "edge")
-    assert one.round_s == 60
-
-
 def test_without_a_card_the_cpu_is_checked(type_in: Typed, engines: Engines) -> None:
     engines.scripts[DescribeEngine] = [described()]
     status, out, err = type_in("--time", "1min")

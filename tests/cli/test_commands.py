@@ -282,28 +282,6 @@ def test_devices_can_be_watched_until_ctrl_c(environment, options):
         assert sum("of" in line and "used" in line for line in lines) == 2
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="Windows always has a display")
-def test_without_a_display_the_terminal_does_the_main_job(environment):
-    small = (
-        "from gpu_studio.core.benchmark import quick_look as f; "
-        "f.FIRST_LOOK_SIZES, f.FIRST_LOOK_S = (8, 64), 0.01"
-    )
-    program = f"{small}; import runpy; runpy.run_module('gpu_studio', run_name='__main__')"
-    done = subprocess.run(
-        [sys.executable, "-c", program],
-        capture_output=True, encoding="utf-8", timeout=240, cwd=ROOT, env=environment,
-    )  # fmt: skip
-    assert done.returncode in MEASURED
-    assert done.stderr == ""
-    text = done.stdout
-    assert "PyTorch 2." in text
-    first_words = [line.split()[0] for line in lines_of(text) if line]
-    titles = [word for word in first_words if word in ("elementwise,", "matmul,")]
-    assert titles == ["elementwise,", "matmul,"]
-    assert first_words.count("size") == 2  # the heading of each table
-    assert "window" in lines_of(text)[-1]
-
-
 _ON_A_FULL_DISK = (1, f"gpu-studio: {os.strerror(errno.ENOSPC)}\n")
 
 

@@ -7,7 +7,6 @@ import pytest
 
 from gpu_studio.cli.main import main
 from tests.core.errors.test_memory_numbers import OWN, newer
-from tests.core.errors.test_reports import REPORTS
 
 MIB, GIB = 1 << 20, 1 << 30
 
@@ -53,16 +52,6 @@ def test_the_json_has_the_numbers(explained: Any):
         "limit_bytes": round(1.8 * GIB),
         "processes": [{"pid": 4711, "bytes": round(1.5 * GIB)}],
     }
-
-
-def test_the_json_has_kind_program_facts_and_source(explained: Any):
-    report = next(one for one in REPORTS if one["name"].startswith("e01"))
-    found = explained(report["text"])
-    assert (found["kind"], found["program"]) == ("no_code", "PyTorch")
-    assert found["facts"]["Card"] == "NVIDIA GeForce RTX 5060 Ti"
-    assert found["facts"]["Capability"] == "12.0"
-    assert "ai-toolkit" in found["source"]
-    assert {"what", "how"} == set(found["steps"][0])
 
 
 def test_in_words(type_in: Any, tmp_path: Path):

@@ -62,28 +62,6 @@ def test_oom_with_a_budget_and_a_configuration(type_in: Any):
     assert json.loads(lines[-1])["conf"] == "expandable_segments:True"
 
 
-def test_oom_by_the_sliders(type_in: Any):
-    status, lines, _ = type_in(
-        "oom", "--preset", "custom", "--device", "model:1996", "--size", "2048", "--count", "3",
-        "--dtype", "float16", "--json",
-    )  # fmt: skip
-    finished = json.loads(lines[-1])
-    assert (status, finished["outcome"], finished["tensors"]) == (0, "fits", 3)
-    assert finished["tensor_bytes"] == 2048 * 2048 * 2
-
-
-def test_the_lists(type_in: Any):
-    status, lines, _ = type_in("experiments")
-    assert status == 0
-    assert [line.split()[0] for line in lines] == [preset.name for preset in PRESETS]
-    assert len(json.loads(type_in("experiments", "--json")[1][-1])["presets"]) == len(PRESETS)
-    _, lines, _ = type_in("cards")
-    assert lines[0].startswith("model:1996")
-    cards = json.loads(type_in("cards", "--json")[1][-1])["cards"]
-    assert cards[0]["device"] == "model:1996"
-    assert len(cards) >= 8
-
-
 def test_fit(type_in: Any):
     options = ("--device", "model:1996", "--parameters", "1e9", "--dtype", "16-bit")
     status, lines, _ = type_in("fit", *options)

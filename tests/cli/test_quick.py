@@ -2,7 +2,6 @@
 
 import pytest
 
-from gpu_studio.cli import pc
 from gpu_studio.core.failure import StudioError
 from gpu_studio.engine import client
 from gpu_studio.engine.quick.adapters import find_adapters
@@ -33,16 +32,6 @@ def test_cpu_and_an_adapter_are_compared(typed, adapters):
     assert "NumPy computed this on the CPU." in output
     assert "llvmpipe is software" in output
     assert "by Vulkan against the CPU (copy" in output
-
-
-def test_without_pytorch_all_adapters_that_count_are_measured(typed, adapters, monkeypatch):
-    monkeypatch.setattr(pc, "has_own_torch", lambda: False)
-    monkeypatch.setattr(pc, "own_shelf", lambda _: None)
-    status, output, errors = typed("bench", "copy", "--size", "1", "--time", "0.05")
-    assert status in (0, 3), errors
-    assert "PyTorch is not installed, so this measures without it" in errors
-    assert "vulkan:0" in output
-    assert "opengl:0" not in output
 
 
 def test_the_devices_have_the_adapters_and_the_command_that_measures_them(typed, adapters, at_home):

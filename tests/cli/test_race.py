@@ -15,8 +15,6 @@ from gpu_studio.core.messages.engine_messages import DescribeEngine
 from gpu_studio.core.messages.race_messages import RaceOutcome
 from gpu_studio.core.messages.run_messages import (
     RunFailed,
-    RunInTurns,
-    RunsEnded,
     RunWorkload,
 )
 from gpu_studio.core.race.pictures import DEFAULT_BUDGET_S, LEARN, PICTURES
@@ -103,32 +101,6 @@ def test_without_a_card_one_thread_races_all(type_in, engines):
     engines.scripts[DescribeEngine] = [described(pictures=PICTURES, cpu_threads=4)]
     assert type_in("grow")[0] == 0
     assert contestants(engines) == [("cpu", 1, "float32"), ("cpu", None, "float32")]
-
-
-def test_every_number_of_threads_and_every_dtype_is_a_contestant(type_in, engines):
-    arguments = ("--device", "cuda,cpu", "--threads", "1,2", "--dtype", "float32,float16")
-    assert type_in("learn", *arguments, "--size", "32", "--time", "3")[0] == 0
-    assert contestants(engines) == [
-        ("cuda:0", None, "float32"), ("cuda:0", None, "float16"),
-        ("cpu", 1, "float32"), ("cpu", 1, "float16"),
-        ("cpu", 2, "float32"), ("cpu", 2, "float16"),
-    ]  # fmt: skip
-    assert {(one.size, one.budget_s) for one in asked(engines)} == {(32, 3.0)}
-
-
-def raced_in_turns(engine, request):
-    answers_of_each = [list(raced(engine, one)) for one in request.runs]
-    yield from (event for step in zip(*answers_of_each, strict=True) for event in step)
-    yield RunsEnded()
-
-
-def test_a_race_is_one_request_whose_contestants_take_turns(type_in, engines):
-    engines.scripts[RunInTurns] = raced_in_turns
-    status, output, _ = type_in("learn", "--json")
-    assert status == 0
-    (request,) = (one for one in engines.latest.requests if isinstance(one, RunInTurns))
-    assert [one.device for one in request.runs] == ["cpu", "cuda:0"]
-    assert all(one["reached"] for one in json.loads(output.splitlines()[-1])["contestants"])
 
 
 def test_the_last_line_of_json_is_the_verdict(type_in):

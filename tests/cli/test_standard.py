@@ -124,14 +124,6 @@ def test_a_lost_card_ends_the_run_and_what_was_measured_is_kept(type_in, tmp_pat
     assert StandardFolder(tmp_path / FOLDER_NAME).newest() == record
 
 
-def test_a_reader_sees_both_devices_and_one_sentence(type_in) -> None:
-    status, output, _ = type_in(on_an_old_card)
-    assert status == 0
-    for words in ("GT 1030", "Memory bandwidth", "This card has no bfloat16", "hot spot"):
-        assert (words in output) == (words != "hot spot")
-    assert "GT 1030 is " in output.splitlines()[-1]
-
-
 def test_files_are_compared_with_this_pc(typed, engines_of, tmp_path: Path) -> None:
     engines_of({})  # no run of another test is this PC's own
     path = tmp_path / "theirs.txt"

@@ -17,7 +17,6 @@ from gpu_studio.core.packages_folder import VARIABLE, has_own_torch, variables_f
 from gpu_studio.core.program_form import Program, ProgramForm, own_program, python_here
 from gpu_studio.core.wheel_table import load_table
 from gpu_studio.core.wheels import choice_of_tag
-from gpu_studio.process.child_process import ChildProcess
 
 ENDING = ".exe" if sys.platform == "win32" else ""
 BIN = "Scripts" if sys.platform == "win32" else "bin"
@@ -99,18 +98,6 @@ def test_a_python_with_its_own_pytorch_installs_builds_with_what_it_has() -> Non
     assert without_torch.typed(command) == command
 
 
-def test_another_python_in_the_shell_is_not_the_one_to_install_into(
-    ours: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    program(tmp_path / "usr", "python")
-    program(tmp_path / "usr", "gpu-studio")
-    monkeypatch.setenv("PATH", str(tmp_path / "usr"))
-    assert typed("python -m pip install torch==2.13.0", ours) == (
-        f"{ours} -m pip install torch==2.13.0"
-    )
-    assert typed("gpu-studio bench matmul", ours) == f"{ours} -m gpu_studio bench matmul"
-
-
 def test_in_an_activated_environment_the_short_words_do(
     ours: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -127,13 +114,6 @@ def test_a_folder_with_a_space_is_quoted(tmp_path: Path, monkeypatch: pytest.Mon
     assert python_here(path) == f"'{path}'"
 
 
-def test_the_windows_own_python_has_no_console(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path / "empty"))
-    assert python_here(str(tmp_path / "pythonw.exe")) == str(tmp_path / "python.exe")
-
-
 def test_an_installed_program_names_its_parts(tmp_path: Path) -> None:
     row = {"name": "numpy", "version": "2.4.6", "license": "BSD-3-Clause", "files": ["numpy/L"]}
     (tmp_path / "index.json").write_text(json.dumps([row]), encoding="utf-8")
@@ -142,16 +122,6 @@ def test_an_installed_program_names_its_parts(tmp_path: Path) -> None:
     text = licenses_text((part,), tmp_path)
     assert text.startswith("numpy 2.4.6: BSD-3-Clause\n")
     assert str(tmp_path) in text
-
-
-@pytest.mark.parametrize("content", [None, b"", b"{}", b'[{"name": "numpy"}]', b"\xff"])
-def test_a_list_that_is_missing_or_broken_is_no_failure(
-    tmp_path: Path, content: bytes | None
-) -> None:
-    if content is not None:
-        (tmp_path / "index.json").write_bytes(content)
-    assert packaged_parts(tmp_path) == ()
-    assert licenses_text(()) == ""
 
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -202,22 +172,6 @@ def where_torch_is(tmp_path, folder, *options):
 @pytest.mark.parametrize("options", [(), ("-I",)], ids=["usual", "deaf to PYTHONPATH"])
 def test_a_process_imports_the_pytorch_of_the_folder(tmp_path, folder, options):
     assert where_torch_is(tmp_path, folder, *options) == folder / "torch" / "__init__.py"
-
-
-def test_a_childs_children_import_it_as_well(tmp_path, folder):
-    """Torchrun's workers and the scripts of the pitfalls know nothing of the folder."""
-    script = tmp_path / "child.py"
-    script.write_text(
-        "import subprocess, sys\n"
-        "code = 'import sys, torch; sys.stdout.buffer.write(torch.__file__.encode())'\n"
-        "sys.stdout.buffer.write(subprocess.check_output([sys.executable, '-c', code]) + b'\\n')\n"
-    )
-    child = ChildProcess(script, environment=variables_for(folder))
-    try:
-        line = next(child.lines())
-    finally:
-        child.end()
-    assert Path(line.decode().strip()) == folder / "torch" / "__init__.py"
 
 
 def test_a_pytorch_of_this_python_is_found_and_one_of_a_build_does_not_count(monkeypatch, folder):

@@ -11,8 +11,6 @@ import numpy as np
 import pytest
 from msgspec import inspect
 
-from gpu_studio.core.benchmark.export import to_csv, to_markdown
-from gpu_studio.core.benchmark.kept_run import decode_kept, finished_run, kept_of
 from gpu_studio.core.benchmark.recording import decode_recording, recording_sentences
 from gpu_studio.core.check.check_file import decode_record, encode_record
 from gpu_studio.core.memory.snapshot_file import read_snapshot
@@ -128,16 +126,6 @@ def test_no_text_of_a_saved_race_keeps_them() -> None:
     shared = decode_shared(hostile_json(race).decode())
     assert "RTX" in shared.runs[0].name
     assert_plain(shared)
-
-
-def test_no_text_of_a_kept_run_keeps_them() -> None:
-    kept = kept_of(over(CARD, 0.01), "2026-11-22T12:00:00+00:00", "a")
-    again = decode_kept(hostile_json(kept, spared=frozenset({"sha256"})))
-    assert "RTX" in again.name
-    assert "RTX" in again.result.device_name
-    assert_plain(again)
-    for written in (to_csv, to_markdown):
-        assert_plain(written([finished_run(again.result)]), allowed="\r\n")
 
 
 def test_no_text_of_a_recording_keeps_them() -> None:

@@ -4,8 +4,6 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from gpu_studio.core.units import (
     format_bytes,
@@ -19,28 +17,6 @@ from gpu_studio.core.units import (
 )
 
 GAP = "\u202f"
-FACTORS = {
-    "s": 1.0, "ms": 1e-3, "µs": 1e-6, "ns": 1e-9,
-    "bytes": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40,
-    "B/s": 1.0, "kB/s": 1e3, "MB/s": 1e6, "GB/s": 1e9, "TB/s": 1e12,
-}  # fmt: skip
-
-
-def read(text: str) -> tuple[float, str]:
-    """Read a text back as a value in the base unit, and its number's text."""
-    number, gap, unit = text.partition(GAP)
-    assert gap == GAP
-    return float(number) * FACTORS[unit], number
-
-
-@given(st.floats(1e-9, 1e5))
-def test_a_duration_is_read_back_within_half_of_its_last_digit(seconds: float) -> None:
-    value, number = read(format_duration(seconds))
-    assert value == pytest.approx(seconds, rel=0.0051)
-    assert "e" not in number
-    if seconds < 999:
-        assert len(number.replace(".", "")) == 3 or number.startswith("0.")
-        assert float(number) < 1000
 
 
 @pytest.mark.parametrize(
@@ -53,12 +29,6 @@ def test_a_duration_is_read_back_within_half_of_its_last_digit(seconds: float) -
 )  # fmt: skip
 def test_durations(seconds: float, text: str) -> None:
     assert format_duration(seconds).replace(GAP, " ") == text
-
-
-@given(st.integers(0, 1 << 50))
-def test_bytes_are_read_back_within_half_of_their_last_digit(size_bytes: int) -> None:
-    value, _ = read(format_bytes(size_bytes))
-    assert value == pytest.approx(size_bytes, rel=0.0051)
 
 
 @pytest.mark.parametrize(

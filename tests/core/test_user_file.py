@@ -80,13 +80,6 @@ def test_a_large_file_is_refused_before_it_is_read(tmp_path: Path):
         read_user_file(path, 1 << 20)
 
 
-def test_reading_ends_when_it_is_canceled(tmp_path: Path):
-    path = tmp_path / "file"
-    path.write_bytes(b"x")
-    with pytest.raises(UnusableFileError, match="was stopped"):
-        read_user_file(path, 10, is_over=lambda: True)
-
-
 def test_readers_see_the_old_content_or_the_new(tmp_path: Path) -> None:
     path = tmp_path / "a.json"
     path.write_bytes(b"old")

@@ -26,30 +26,18 @@ SPARK = CudaCard("NVIDIA GB10", (12, 1))
     ("card", "driver_version", "linux", "windows"),
     [
         (GT710, "470.256.02", "cpu", "cpu"),
-        (GT710, "580.65.06", "cpu", "cpu"),
-        (GTX750TI, "470.256.02", "cpu", "cpu"),
         (GTX750TI, "525.60.11", "cpu", "cpu"),
         (GTX750TI, "525.60.13", "cu126", "cpu"),
-        (GTX750TI, "528.33", "cu126", "cu126"),
-        (GTX750TI, "580.65.06", "cu126", "cu126"),
-        (GT1030, "470.256.02", "cpu", "cpu"),
         (GT1030, "528.24", "cu126", "cpu"),
         (GT1030, "570.86.16", "cu126", "cu126"),
-        (GT1030, "580.95.05", "cu126", "cu126"),
         (TITANV, "580.95.05", "cu126", "cu126"),
         (GTX1660, "524.99", "cpu", "cpu"),
         (GTX1660, "579.99", "cu126", "cu126"),
         (GTX1660, "580", "cu130", "cu130"),
-        (RTX3060, "535.183.01", "cu126", "cu126"),
-        (RTX3060, "580.65.06", "cu130", "cu130"),
-        (RTX4090, "470.256.02", "cpu", "cpu"),
         (RTX4090, "570.86.16", "cu126", "cu126"),
-        (RTX4090, "600.10", "cu130", "cu130"),
         (H200, "550.54.15", "cu126", "cu126"),
-        (H200, "580.65.06", "cu130", "cu130"),
         (RTX5090, "570.86.16", "cpu", "cpu"),
         (RTX5090, "580.65.06", "cu130", "cu130"),
-        (RTX5090, "600.10", "cu130", "cu130"),
     ],
 )
 def test_one_card(card: CudaCard, driver_version: str, linux: str, windows: str) -> None:
@@ -92,21 +80,18 @@ def test_macos_takes_the_plain_build_from_the_usual_index() -> None:
     ("cards", "driver_version", "tag", "words"),
     [
         ([GT1030, RTX4090], "580.65.06", "cu126", "GT 1030 (6.1), GeForce RTX 4090 (8.9)"),
-        ([GTX1660, RTX5090], "580.65.06", "cu130", "the cu130 build."),
         (
             [GT1030, RTX5090],
             "580.65.06",
             "cu130",
             "GeForce GT 1030 (6.1) is not supported: only the cu126 build has code for it.",
         ),
-        ([GT1030, GT1030, RTX5090], "580.65.06", "cu130", "GT 1030 (6.1) is not supported"),
         (
             [RTX4090, RTX5090],
             "570.86.16",
             "cu126",
             "GeForce RTX 5090 (12.0) needs driver 580 or newer.",
         ),
-        ([GT710, GTX1660], "580.65.06", "cu130", "GeForce GT 710 (3.5) is older than 5.0"),
         ([GT710, GT1030], "470.256.02", "cpu", "GeForce GT 1030 (6.1) needs driver 525.60.13"),
     ],
 )
@@ -132,12 +117,6 @@ def test_mixed_cards(cards: list[CudaCard], driver_version: str, tag: str, words
             "570.86.16",
             "GeForce RTX 5090 (12.0) needs driver 580 or newer, but this driver is 570.86.16, "
             "so the CPU build is used until you update the driver.",
-        ),
-        (
-            [GTX1660],
-            "470.256.02",
-            "GeForce GTX 1660 (7.5) needs driver 525.60.13 or newer, but this driver is "
-            "470.256.02, so the CPU build is used until you update the driver.",
         ),
         (
             [CudaCard("NVIDIA Next", (13, 0))],
@@ -189,22 +168,15 @@ def test_a_build_asked_for_by_name() -> None:
     ("arch_list", "capability", "expected"),
     [
         (["sm_60"], (6, 1), True),
-        (["sm_60"], (6, 0), True),
         (["sm_61"], (6, 0), False),
-        (["sm_60"], (7, 0), False),
         (["sm_86"], (8, 9), True),
-        (["sm_75", "sm_80"], (8, 6), True),
         (["sm_120"], (12, 1), True),
-        (["sm_120"], (12, 0), True),
         (["sm_12"], (12, 0), False),
-        (["sm_80"], (8, 7), False),
         (["sm_87"], (8, 7), True),
-        (["sm_87"], (8, 9), False),
         (["sm_90a"], (9, 0), True),
         (["sm_100a"], (10, 3), False),
         (["sm_100f"], (10, 3), True),
         (["compute_90"], (12, 0), True),
-        (["compute_90"], (9, 0), True),
         (["compute_90"], (8, 9), False),
         (["gfx1030", "", "sm_", "sm_x0"], (6, 1), False),
         ([], (6, 1), False),
@@ -263,7 +235,6 @@ def chosen(cards=(), others=(), system="Linux", kernel="6.17.0", machine="x86_64
     )
 
 
-@pytest.mark.parametrize("python", [(3, 10), (3, 12), (3, 14)])
 @pytest.mark.parametrize(
     ("chip", "on_linux", "on_windows"),
     [*[(f"gfx{number}", V.BUILD, V.BUILD) for number in (
@@ -275,10 +246,10 @@ def chosen(cards=(), others=(), system="Linux", kernel="6.17.0", machine="x86_64
          "gfx600", "gfx803", "gfx900", "gfx902", "gfx906", "gfx90c", "gfx1013")],
      ("", V.UNKNOWN_CHIP, V.UNKNOWN_CHIP)],
 )  # fmt: skip
-def test_amds_chips(chip, on_linux, on_windows, python):
+def test_amds_chips(chip, on_linux, on_windows):
     card = MakerCard("Radeon", "AMD", chip)
     for key, verdict in ((LINUX, on_linux), (WINDOWS, on_windows)):
-        found = judged(card, key, python=python)
+        found = judged(card, key)
         assert found.verdict is verdict
         has_build = verdict in (V.BUILD, V.WRONG_RESULTS)
         assert found.tag == (f"rocm-{chip}" if has_build else "")
@@ -325,12 +296,9 @@ def test_a_new_chip_needs_a_new_kernel_on_linux_alone():
         ((), (RX_6600,), "rocm-gfx1032", ("rocm-gfx1032",)),
         ((), (RX_580,), "cpu", ()),
         ((), (B580,), "xpu", ("xpu",)),
-        ((), (UNKNOWN,), "cpu", ()),
         ((), (DECK,), "cpu", ("rocm-gfx1033",)),
         ((), (RAPHAEL, RX_6600), "rocm-gfx1032", ("rocm-gfx1032", "rocm-gfx1036")),
-        ((), (IRIS_XE, B580), "xpu", ("xpu",)),
         ((), (RAPHAEL, B580), "xpu", ("xpu", "rocm-gfx1036")),
-        ((RTX_3060,), (IRIS_XE,), "cu130", ("cu130",)),
         ((RTX_3060,), (RX_6600,), "cu130", ("cu130", "rocm-gfx1032")),
         ((GT_710,), (RX_6600,), "rocm-gfx1032", ("rocm-gfx1032",)),
     ],

@@ -123,50 +123,6 @@ open_page(window, "memory.pages", "Now")
 click(window, "memory.oom.preset.many_small")
 wait(find(window, "memory.oom.stop", QPushButton).isEnabled)
 """
-_SNAPSHOT = """
-import pickle
-from gpu_studio.model.memory.segment_model import SegmentModel
-def segment(number):
-    block = {"address": number << 21, "size": 1 << 21, "state": "inactive"}
-    return {
-        "device": 0, "address": number << 21, "total_size": 1 << 21, "segment_type": "large",
-        "blocks": [block],
-    }
-path = Path(os.environ["READS_AND_WRITES"]) / "large.pickle"
-path.write_bytes(pickle.dumps({"segments": [segment(n) for n in range(200_000)]}, protocol=4))
-open_tab(window, "Memory")
-open_page(window, "memory.pages", "Segment map")
-wait(lambda: window.findChild(SegmentModel))
-window.findChild(SegmentModel).open_snapshot(path)
-"""
-_RECORDING = """
-from gpu_studio.core.protocol import encode_all
-from gpu_studio.model.benchmark.history_model import HistoryModel
-from tests.fakes.recording_header import recording_header
-from tests.fakes.run_answers import batch, started
-asked = RunWorkload(
-    run_id="1", workload="matmul", device="cpu", size=64, dtype="float32", budget_s=3600.0
-)
-many = [batch(asked, (1e-3,) * 1000, 1.0) for _ in range(4000)]
-path = Path(os.environ["READS_AND_WRITES"]) / "large.jsonl"
-path.write_bytes(encode_all([recording_header(), started(asked), *many]))
-window.findChild(HistoryModel).open_files([path])
-"""
-_EXPORT = """
-from PySide6.QtCore import QTimer
-click(window, "benchmark.run")
-wait(lambda: not run.isEnabled())
-wait(lambda: run.isEnabled() and studio.session.state is EngineState.READY)
-def close_behind_the_dialog():
-    if application.activeModalWidget() is None:
-        QTimer.singleShot(10, close_behind_the_dialog)
-        return
-    print("dialog", type(application.activeModalWidget()).__name__)
-    close()
-QTimer.singleShot(0, close_behind_the_dialog)
-window.findChild(QMenu, "benchmark.export.menu").aboutToShow.emit()
-window.findChild(QAction, "benchmark.export.csv").trigger()
-"""
 
 # An engine that speaks from a plan: its PyTorch has no part in these states, and takes seconds.
 _WITHOUT_PYTORCH = """
@@ -188,9 +144,6 @@ CLOSING: dict[str, tuple[str, int]] = {
     "held sensors": (_WITHOUT_PYTORCH + READY + _HELD_SENSORS, 2),
     "sensors and their log": (_WITHOUT_PYTORCH + READY + _SENSORS_AND_THEIR_LOG, 2),
     "memory experiment": (READY + _EXPERIMENT, 2),
-    "snapshot": (_WITHOUT_PYTORCH + READY + _SNAPSHOT, 2),
-    "recording": (_WITHOUT_PYTORCH + READY + _RECORDING, 2),
-    "export dialog": (QUICK_RUNS + READY + _EXPORT, 2),
 }
 """A state's script, and how many processes the program has below it at least."""
 

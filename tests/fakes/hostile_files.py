@@ -1,16 +1,13 @@
 """Records and recordings as a stranger might write them, to harm whoever opens them."""
 
-import zlib
 from collections.abc import Iterator, Sequence
 
 import msgspec
-import numpy as np
 
 from gpu_studio.core.benchmark.kept_run import encode_kept, kept_of
 from gpu_studio.core.check.check_file import encode_record
 from gpu_studio.core.messages.message import Message
 from gpu_studio.core.messages.race_messages import FrameReady, FramesOpened
-from gpu_studio.core.packed_frame import PackedFrame
 from gpu_studio.core.protocol import encode, encode_all
 from gpu_studio.core.race.contestant import Contestant
 from tests.core.race.racing import CARD, CPU, over, samples
@@ -27,7 +24,6 @@ UNSHOWABLE = (
     "\x85\x9b\x9f\U000e0001\U000e0041\ufff9"
 )
 HOSTILE_NAME = f"RTX{UNSHOWABLE}0904"
-_NOISE = np.random.default_rng(0)
 
 
 def hostile_records() -> Iterator[tuple[str, bytes]]:
@@ -42,30 +38,6 @@ def hostile_records() -> Iterator[tuple[str, bytes]]:
     named = msgspec.structs.replace(check_record().device, name=HOSTILE_NAME)
     yield "name.json", encode_record(msgspec.structs.replace(check_record(), device=named))
     yield "empty.json", b""
-
-
-def hostile_recordings() -> Iterator[tuple[str, bytes]]:
-    """Yield the name and the contents of recordings that cost more than they weigh."""
-    one_color = PackedFrame.of(np.zeros((SIDE, SIDE, 3), np.uint8)).packed
-    noise = PackedFrame.of(_NOISE.integers(0, 256, (SIDE, SIDE, 3), np.uint8)).packed
-    bomb = zlib.compress(bytes(64 << 20), 9)
-    yield "one-color.jsonl", race_recording([one_color] * 1000)
-    yield "too-many.jsonl", race_recording([one_color] * 3000)
-    yield "noise.jsonl", race_recording([noise] * 10)
-    yield "bomb.jsonl", race_recording([one_color, bomb, one_color])
-    yield "bombs.jsonl", race_recording([bomb] * 40)
-    yield "cut.jsonl", race_recording([one_color, one_color[:-9], one_color])
-    yield "no-zlib.jsonl", race_recording([one_color, b"\0" * 99, one_color])
-    smaller = PackedFrame.of(np.zeros((SIDE - 1, SIDE, 3), np.uint8)).packed
-    yield "two-sizes.jsonl", race_recording([one_color, smaller, one_color])
-    yield "claims-more.jsonl", race_recording([one_color] * 3, side=SIDE + 1)
-    yield "claims-less.jsonl", race_recording([one_color] * 3, side=1)
-    yield "cut-off.jsonl", race_recording([one_color] * 1000)[:-70_000]
-    yield "name.jsonl", race_recording([one_color], name=HOSTILE_NAME)
-    phases = b'{"type":"run_phase_changed","run_id":"0","phase":"x"}\n' * 50_000
-    begin, rest = race_recording([one_color] * 1000).split(b'{"type":"frames_opened"', 1)
-    yield "phases.jsonl", begin + phases + b'{"type":"frames_opened"' + rest
-    yield "no-run.jsonl", encode_all([recording_header()]) + phases
 
 
 def race_recording(packed: Sequence[bytes], *, side: int = SIDE, name: str = "GT 1030") -> bytes:

@@ -10,7 +10,6 @@ import shutil
 import signal
 import subprocess
 import time
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -272,14 +271,13 @@ def _install(root: Path, package: Path) -> None:
 
 
 def _remove(root: Path, before: set[str]) -> None:
-    """Remove the package; say what is left in the user's folder.
+    """Remove the package: what is left is in the user's folder.
 
     Raises:
         FailedError: something is left elsewhere.
     """
     _in(root, ["apt-get", "purge", "-y", "gpu-studio"])
     left = _files(root) - before
-    print(f"Left after the removal, in the user's folder: {_by_folder(root, left)}", flush=True)
     strange = sorted(name for name in left if "gpu-studio" in name and not name.startswith(_HOME))
     if strange:
         raise FailedError(f"left after the removal: {strange}")
@@ -336,16 +334,6 @@ def _prove_quick(portable: InstalledDebian, person: Person, pictures: Path) -> N
 
 def _folder_of(archive: Path) -> str:
     return archive.name.removesuffix(".tar.xz")
-
-
-def _by_folder(root: Path, names: set[str]) -> dict[str, str]:
-    """Return the size of each of the user's folders that has files of some names."""
-    sizes: Counter[str] = Counter()
-    for name in names:
-        if name.startswith(_HOME):
-            place = name.removeprefix(f"{_HOME}/").split("/")[:4]
-            sizes["/".join(place)] += (root / name).stat().st_size
-    return {place: f"{size / 1e6:.1f} MB" for place, size in sorted(sizes.items())}
 
 
 def _make_root(folder: Path, release: str = "") -> Path:

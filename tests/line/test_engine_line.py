@@ -7,30 +7,20 @@ from types import SimpleNamespace
 
 import psutil
 import pytest
-from pytestqt.qtbot import QtBot
 
-from gpu_studio.app import SshPcs
-from gpu_studio.core.benchmark.plan import Plan
-from gpu_studio.core.benchmark.run import RunState
 from gpu_studio.core.devices.devices import Reading
 from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.failure import FailureKind
 from gpu_studio.core.messages.engine_messages import DescribeEngine, EngineDescribed, RequestFailed
 from gpu_studio.core.messages.memory_messages import MemoryRead, ReadMemory
 from gpu_studio.core.messages.run_messages import RunFinished, RunStarted, RunWorkload
-from gpu_studio.core.other_pc import PLACES, LineProblem, OtherPc
+from gpu_studio.core.other_pc import PLACES, LineProblem
 from gpu_studio.line import clients
 from gpu_studio.line.clients import LineEngine, LineHello, LineSensors
 from gpu_studio.line.ssh import LineGreeting
-from gpu_studio.model.benchmark.benchmark import Benchmark
-from gpu_studio.model.settings import Settings
-from gpu_studio.model.studio import Studio
 from tests.fakes.other_pcs import ATTIC
-from tests.fakes.pc import SteadySensors, cpu_only
-from tests.fakes.scripted_engine import Engines
 from tests.family import family_running
-from tests.line.conftest import write_script
-from tests.patience import PATIENCE_MS, outliving
+from tests.patience import outliving
 
 _READ = ReadMemory(device="attic/cpu")
 
@@ -199,9 +189,6 @@ def test_no_ssh_is_said(there, monkeypatch, tmp_path):
     assert problem_of(engine.run(_READ)) is LineProblem.NO_SSH
 
 
-_OF_A_SHELL = pytest.mark.skipif(sys.platform == "win32", reason="a script of a POSIX shell")
-
-
 def test_a_sensor_reader_that_is_killed_there_ends_the_line(there):
     reader = LineSensors(there, 0.1)
     with contextlib.closing(reader):
@@ -209,58 +196,3 @@ def test_a_sensor_reader_that_is_killed_there_ends_the_line(there):
             if isinstance(event, Reading):
                 for one in family_running(psutil.Process(), "gpu_studio.hardware.reader"):
                     one.kill()
-
-
-@_OF_A_SHELL
-@pytest.mark.parametrize(
-    "noise",
-    [
-        "a prompt without the end of its line> ",
-        "\\033[1mbold\\033[0m\\r\\n" * 9,
-    ],
-)
-def test_what_a_shell_there_prints_before_the_greeting_is_no_trouble(there, tmp_path, noise):
-    program = tmp_path / "bin" / "gpu-studio"
-    _, _, words = program.read_text(encoding="utf-8").splitlines()[1].partition("exec ")
-    write_script(program, f"printf '{noise}'; exec {words}")
-    found = LineHello(there).answer()
-    assert found.problem is None
-
-
-_LOADS_TORCH_MS = 6 * PATIENCE_MS
-
-
-def test_a_plan_over_this_pc_and_a_real_engine_behind_a_line(
-    qtbot: QtBot, there: OtherPc, engines: Engines
-) -> None:
-    settings = Settings(None)
-    settings.change(pcs=(there,))
-    studio = Studio(engines, SteadySensors(cpu_only()), settings, pc_port=SshPcs())
-    (attic,) = studio.pcs.others
-    assert attic.is_shut, "nothing is asked before the start"
-    try:
-        studio.start()
-        qtbot.waitUntil(
-            lambda: any(row.address == "attic/cpu" for row in studio.board.rows),
-            timeout=_LOADS_TORCH_MS,
-        )
-        assert [row.identity for row in studio.board.rows][:2] == ["cpu", "attic/cpu"]
-        benchmark = Benchmark(studio, studio)
-        benchmark.start(
-            Plan(
-                workload="matmul", sizes=(32,), dtypes=("float32",),
-                devices=("cpu", "attic/cpu"), settings={"budget_s": 0.05},
-            )
-        )  # fmt: skip
-        qtbot.waitUntil(lambda: not benchmark.state.is_busy, timeout=_LOADS_TORCH_MS)
-        there_run = benchmark.runs[1]
-        assert there_run.state is RunState.FINISHED
-        assert there_run.result is not None
-        assert there_run.result.device == "attic/cpu"
-        assert "me@attic" not in repr(there_run.result)
-        studio.pcs.shut(attic)
-        assert studio.board.row("attic/cpu").address is None
-        assert studio.board.cpu.address == "cpu"
-    finally:
-        studio.close()
-        studio.deleteLater()

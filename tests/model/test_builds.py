@@ -5,7 +5,7 @@ import pytest
 
 from gpu_studio.core.builds.progress import InstallStage
 from gpu_studio.core.builds.record import Wanted
-from gpu_studio.core.builds.trouble import TroubleError, build_in_use, missing_runtime, no_network
+from gpu_studio.core.builds.trouble import TroubleError, build_in_use, no_network
 from gpu_studio.core.devices.devices import Inventory
 from gpu_studio.core.messages.run_messages import RunWorkload
 from gpu_studio.model.builds import Builds
@@ -166,16 +166,6 @@ def test_another_start_continues_what_was_wanted(qtbot, pc_with):
     assert pc.builds.engine.in_use == "cpu"
 
 
-def test_another_start_after_a_pause_waits(qtbot, pc_with):
-    pc = pc_with(FakeStore(record("cpu"), wanted=Wanted(("cpu", "cu126"), "", True)))
-    known_cards(qtbot, pc)
-    qtbot.waitUntil(lambda: pc.session.state is STATES.READY)
-    assert pc.installer.calls == []
-    assert pc.builds.progress.stage is STAGES.PAUSED
-    pc.builds.go_on()
-    at_work(qtbot, pc, "cu126")
-
-
 def test_what_another_window_installed_is_not_downloaded_again(qtbot, pc_with):
     pc = pc_with()
     known_cards(qtbot, pc)
@@ -263,32 +253,6 @@ def test_a_removed_build_leaves_the_engine_to_another(qtbot, pc_with):
     assert pc.store.removed == ["cu126"]
     assert pc.store.wish == Wanted(("cpu",))  # it does not come back at the next start
     assert [one.family for one in pc.builds.installed.records] == ["cpu"]
-
-
-def test_a_repaired_build_is_not_downloaded_once_more(qtbot, pc_with):
-    """Its failed installation waits for another try; the repair is one."""
-    pc = pc_with()
-    known_cards(qtbot, pc)
-    pc.builds.begin("cpu")
-    at_work(qtbot, pc, "cpu")
-    pc.store.kept["cpu"] = record("cpu").broken("its test failed", 1)
-    pc.installer.fail(missing_runtime("DLL load failed"))
-    qtbot.waitUntil(lambda: not pc.builds.is_at_work)
-    pc.builds.repair("cpu")
-    qtbot.waitUntil(lambda: len(pc.installer.calls) == 2)
-    pc.installer.finish(record("cpu"))
-    qtbot.waitUntil(lambda: pc.session.state is STATES.READY)
-    assert not pc.builds.is_at_work
-    assert [what for _, _, what in pc.installer.calls] == ["install", "repair"]
-
-
-def test_a_broken_build_is_removed_with_its_downloads(qtbot, pc_with):
-    pc = pc_with(FakeStore(record("cpu").broken("its test failed", 1)))
-    pc.store.unfinished = 5
-    known_cards(qtbot, pc)
-    pc.builds.remove("cpu")
-    qtbot.waitUntil(lambda: pc.store.removed == ["cpu"] and not pc.builds.removing)
-    assert pc.store.unfinished == 0
 
 
 def test_what_is_given_up_stays_wanted_until_it_is_removed(qtbot, pc_with):

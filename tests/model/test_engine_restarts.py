@@ -181,21 +181,6 @@ def test_an_engine_without_a_description_starts_with_its_first_request(
     assert plain.is_free
 
 
-def test_an_engine_without_a_description_that_died_starts_again_with_the_next_request(
-    qtbot: QtBot, plain: EngineSession, engines: Engines
-) -> None:
-    engines.scripts[RunWorkload] = [EngineEnded(exit_code=-11)]
-    first = plain.submit(run_request())
-    qtbot.waitUntil(lambda: first.is_finished and plain.is_free)
-    assert engines.requests == [first.request]
-    engines.scripts[RunWorkload] = hold
-    second = plain.submit(run_request())
-    wait_paused(qtbot, engines)
-    engines.latest.go()
-    qtbot.waitUntil(lambda: second.is_finished)
-    assert engines.requests == [first.request, second.request]
-
-
 class Hung(ScriptedEngine):
     """Hears nothing before the end of the test, as a driver that hangs."""
 

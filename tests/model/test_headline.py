@@ -4,14 +4,12 @@ from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.messages.engine_messages import DescribeEngine, EngineEnded, RequestFailed
 from gpu_studio.core.messages.memory_messages import ReadMemory
-from gpu_studio.core.messages.run_messages import RunFailed, RunStopped, RunWorkload
 from gpu_studio.core.notice import Action, Tone
 from gpu_studio.model import sensors as sensors_module
 from gpu_studio.model.engine_session import EngineState
 from gpu_studio.model.headline import HeadlineModel
 from tests.fakes.descriptions import described, described_with_cuda
 from tests.fakes.pc import SteadySensors, cpu_only, gt_1030, reading, two_cards
-from tests.fakes.run_answers import run_events
 from tests.fakes.scripted_engine import Pause
 from tests.patience import limit
 
@@ -37,13 +35,6 @@ def test_what_went_wrong_with_the_settings_is_reported(studio, model, settings):
     settings.trouble = "Your settings could not be used."
     again = HeadlineModel(studio.session, studio.sensors, studio.doctor, settings, parent=studio)
     assert again.headline.sentence == "Your settings could not be used."
-
-
-@pytest.mark.parametrize("inventory", [gt_1030()])
-def test_nothing_is_reported_where_all_is_well(qtbot, studio, engines, model):
-    engines.scripts[DescribeEngine] = [described_with_cuda()]
-    start(qtbot, studio)
-    assert model.headline is None
 
 
 @pytest.mark.parametrize("inventory", [gt_1030()])
@@ -104,32 +95,6 @@ def test_an_engine_that_dies_is_reported_and_replaced(qtbot, studio, engines, mo
     assert model.headline is not None
     model.dismiss()
     assert model.headline is None
-
-
-@pytest.mark.parametrize("way", ["success", "failure", "stop", "death"])
-def test_a_lost_engine_is_forgotten_once_another_has_done_its_work(
-    qtbot, studio, engines, model, way
-):
-    start(qtbot, studio)
-    engines.scripts[ReadMemory] = DIES
-    with qtbot.waitSignal(studio.session.engine_described):
-        studio.session.submit(ReadMemory(device="cpu"))
-    assert model.headline.code == "engine_lost"
-    request = RunWorkload(
-        run_id="1", workload="elementwise", device="cpu", size=64, dtype="float32"
-    )
-    failure = Failure(FailureKind.INTERNAL, "The device is not there.")
-    engines.scripts[RunWorkload] = {
-        "success": list(run_events(request)),
-        "failure": [RunFailed(run_id="1", failure=failure)],
-        "stop": [RunStopped(run_id="1", samples=0)],
-        "death": DIES,
-    }[way]
-    reply = studio.session.submit(request)
-    with qtbot.waitSignal(reply.finished):
-        pass
-    assert (model.headline is None) is (way == "success")
-    qtbot.waitUntil(lambda: studio.session.state is EngineState.READY)
 
 
 def test_an_engine_that_dies_again_and_again_can_be_started_again(qtbot, studio, engines, model):

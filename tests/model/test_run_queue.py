@@ -61,12 +61,6 @@ def test_the_steps_of_a_plan_run_one_after_the_other(
     assert (queue.state, queue.is_stopped) == (WorkState.IDLE, False)
 
 
-def test_an_empty_plan_never_begins(qtbot: QtBot, queue: RunQueue, ready: EngineSession) -> None:
-    with qtbot.assertNotEmitted(queue.finished):
-        queue.start(in_turn(), ready)
-    assert queue.state is WorkState.IDLE
-
-
 def test_the_next_step_depends_on_the_results_so_far(
     qtbot: QtBot, queue: RunQueue, ready: EngineSession, engines: Engines
 ) -> None:
@@ -121,15 +115,6 @@ def test_a_stop_keeps_the_results_so_far_and_begins_nothing(
     assert names(queue) == [("a", RunState.FINISHED), ("b", RunState.STOPPED)]
     assert queue.is_stopped
     assert asked(engines) == ["a", "b"]
-
-
-def test_a_stop_of_a_step_that_still_waits_ends_the_plan_at_once(
-    queue: RunQueue, session: EngineSession
-) -> None:
-    queue.start(in_turn("a", "b"), session)
-    queue.stop()
-    assert queue.state is WorkState.IDLE
-    assert names(queue) == [("a", RunState.STOPPED)]
 
 
 @pytest.mark.parametrize("goes_on", [True, False])

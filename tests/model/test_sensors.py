@@ -61,16 +61,6 @@ def test_cards_are_numbered_as_the_engine_counts_them(qtbot, make):
     assert [card.address for card in sensors.inventory.cards] == [None, "cuda:0"]
 
 
-def test_a_card_that_the_driver_does_not_serve_takes_no_number(qtbot, make):
-    found = two_cards()
-    lost = msgspec.structs.replace(found.cards[0], uuid=None, unreadable="It is not served.")
-    inventory = msgspec.structs.replace(found, devices=(found.cpu, lost, found.cards[1]))
-    sensors = make(SteadySensors(inventory))
-    with qtbot.waitSignal(sensors.inventory_changed):
-        sensors.start()
-    assert [card.address for card in sensors.inventory.cards] == [None, "cuda:0"]
-
-
 def test_a_sleeping_card_keeps_the_number_that_cuda_will_give_it(qtbot, make):
     found = two_cards()
     asleep = msgspec.structs.replace(found.cards[0], unreadable=ASLEEP, unreadable_code="asleep")
@@ -90,15 +80,6 @@ def test_a_reader_that_stops_answering_is_noticed_and_its_return_too(qtbot, make
     assert sensors.is_silent
     with qtbot.waitSignal(sensors.silence_changed, check_params_cb=lambda silent: not silent):
         source.send(reading(cpu_only()))
-
-
-def test_a_reader_that_never_begins_is_noticed(qtbot, make, monkeypatch):
-    limit(monkeypatch, sensors_start_ms=20)
-    source = SteadySensors(cpu_only())
-    source._events.clear()
-    sensors = make(source)
-    with qtbot.waitSignal(sensors.silence_changed, check_params_cb=bool):
-        sensors.start()
 
 
 def test_sensors_that_are_not_read_are_not_silent(qtbot, make, monkeypatch):

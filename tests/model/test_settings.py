@@ -104,21 +104,6 @@ def test_one_bad_value_loses_only_itself(tmp_path, field, bad):
     assert settings.choices == Choices(code_drawer=True)
 
 
-def test_a_folder_that_takes_nothing_is_reported_once(tmp_path, qtbot):
-    in_the_way = tmp_path / "in_the_way"
-    in_the_way.write_text("", encoding="utf-8")
-    settings = Settings(in_the_way / "settings.json")
-    with qtbot.waitSignal(settings.trouble_reported) as result:
-        settings.change(theme="dark")
-    assert "cannot be saved" in result.args[0]
-    assert settings.choices.theme == "dark"
-    with qtbot.assertNotEmitted(settings.trouble_reported):
-        settings.change(theme="light")
-    in_the_way.unlink()
-    settings.change(theme="dark")
-    assert Settings(in_the_way / "settings.json").choices.theme == "dark"
-
-
 ROOT = Path(__file__).resolve().parents[2]
 # Takes its mark, says so, and ends when it is told how.
 _START = """

@@ -24,22 +24,6 @@ def test_the_version_is_that_of_pyproject(
     assert program_of(tmp_path).epoch == 1700000000
 
 
-def test_a_version_that_windows_cannot_report_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "pyproject.toml").write_text('version = "1.0rc1"\n', encoding="utf-8")
-    with pytest.raises(BuildError, match="three numbers"):
-        program_of(tmp_path)
-
-
-def test_without_git_the_time_has_to_be_given(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("SOURCE_DATE_EPOCH", raising=False)
-    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
-    (tmp_path / "pyproject.toml").write_text('version = "1.0.0"\n', encoding="utf-8")
-    with pytest.raises(BuildError, match="SOURCE_DATE_EPOCH"):
-        program_of(tmp_path)
-
-
 LINES = {
     10: ["numpy==2.2.6 --hash=sha256:1", "psutil==7.2.2 --hash=sha256:2"],
     11: ["numpy==2.4.6 --hash=sha256:3", "psutil==7.2.2 --hash=sha256:2"],
@@ -131,11 +115,6 @@ def test_the_starter_for_linux_finds_all_that_it_asks(root: Path, tmp_path: Path
     assert done.returncode == 0, done.stderr
 
 
-def test_another_python_does_not_compile(tmp_path: Path) -> None:
-    with pytest.raises(BuildError, match=r"Run build\.py with Python 3\.99"):
-        app_folder._compile(tmp_path, 99)
-
-
 def test_modules_are_compiled_the_same_twice(tmp_path: Path) -> None:
     collected = []
     for name in ("first", "second"):
@@ -149,12 +128,6 @@ def test_modules_are_compiled_the_same_twice(tmp_path: Path) -> None:
         (compiled,) = (app / "gpu_studio" / "__pycache__").iterdir()
         collected.append(compiled.read_bytes())
     assert collected[0] == collected[1]
-
-
-def test_the_builds_help_names_all_it_can_do(root: Path) -> None:
-    command = [sys.executable, str(root / "packaging" / "build.py"), "--help"]
-    done = subprocess.run(command, capture_output=True, encoding="utf-8", check=True)
-    assert all(word in done.stdout for word in ("windows", "linux", "prove", "--python", "--fast"))
 
 
 def _package(licensed: Path, name: str, received: str, texts: dict[str, str]) -> None:

@@ -191,13 +191,6 @@ def test_uv_is_told_what_pip_is_told(tmp_path: Path) -> None:
     assert (told["SSL_CERT_FILE"], told["UV_INSECURE_HOST"]) == ("/ca.pem", "d")
 
 
-def test_without_an_index_uv_asks_none() -> None:
-    told = bootstrap.uv_variables(":env:.no-index='1'\n:env:.find-links='/a /b'\n")
-    assert told["UV_DEFAULT_INDEX"].startswith("file:///")
-    assert told["UV_FIND_LINKS"] == "/a,/b"
-    assert "UV_DEFAULT_INDEX" not in bootstrap.uv_variables(":env:.no-index='0'\n")
-
-
 @on_linux
 @pytest.mark.parametrize(
     ("has_apt", "user", "told"),

@@ -13,7 +13,6 @@ from system_libraries import (
     OFFSCREEN,
     SCREEN,
     apt_command,
-    as_named_here,
     missing_libraries,
 )
 
@@ -221,16 +220,3 @@ def test_only_what_is_missing_is_named() -> None:
         "libxcb-shape0",
     ]
     assert apt_command(["libegl1", "libgl1"]) == "sudo apt-get install -y libegl1 libgl1"
-
-
-@pytest.mark.parametrize(
-    ("known", "name"),
-    [
-        ("libglib2.0-0\nlibglib2.0-0-dbgsym\n", "libglib2.0-0"),
-        ("libglib2.0-0t64\nlibglib2.0-0\n", "libglib2.0-0t64"),
-        ("libglib2.0-0t64\n", "libglib2.0-0t64"),
-        ("", "libglib2.0-0"),
-    ],
-)
-def test_glib_has_two_names(known: str, name: str) -> None:
-    assert as_named_here(["libgl1", "libglib2.0-0"], known) == ["libgl1", name]

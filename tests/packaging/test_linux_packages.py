@@ -130,11 +130,3 @@ def test_each_debian_has_one_package_and_the_newer_one_is_an_update() -> None:
     assert ("Version: 0.1.0\n" in older, "Version: 0.1.0+debian13\n" in newer) == (True, True)
     assert "python3-pyside6.qtwidgets" in newer
     assert "pyqtgraph" not in newer
-
-
-def test_the_setups_own_list_of_libraries_is_declared() -> None:
-    from system_libraries import OFFSCREEN, SCREEN
-
-    control = control_file("0.1.0", "A B <a@example.org>", 1, SELF_CONTAINED)
-    missing = [one for one in (OFFSCREEN | SCREEN).values() if one not in control]
-    assert missing == []

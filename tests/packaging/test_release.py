@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 import release
 from studio_build.address import absolute_links, address_of
-from studio_build.app_folder import program_of
 from studio_build.changes import Release, debian_changelog, newest, releases_in
 from studio_build.console import BuildError
 
@@ -93,13 +92,6 @@ def test_each_version_has_its_date_and_its_changes() -> None:
     assert first.changes == ("The first release.",)
 
 
-def test_what_is_built_has_changes(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1")
-    text = (root / "CHANGES.md").read_text(encoding="utf-8")
-    version = program_of(root).version
-    assert newest(text, version).version == version
-
-
 def test_a_version_without_changes_is_not_built() -> None:
     with pytest.raises(BuildError, match=r"begins with 0\.2\.0.* has 0\.3\.0"):
         newest(TEXT, "0.3.0")
@@ -118,19 +110,6 @@ def test_debians_changelog_has_its_days_and_short_lines() -> None:
 def _at(folder: Path, url: str) -> Path:
     (folder / "pyproject.toml").write_text(f'Homepage = "{url}"\n', encoding="utf-8")
     return folder
-
-
-@pytest.mark.parametrize(
-    ("url", "app_id"),
-    [
-        ("https://github.com/Anne-O/gpu-studio", "io.github.anne_o.gpu_studio"),
-        ("https://gitlab.com/anne/gpu.studio", "io.gitlab.anne.gpu_studio"),
-        ("https://codeberg.org/1anne/gpu-studio", "page.codeberg._1anne.gpu_studio"),
-    ],
-)
-def test_the_id_is_below_the_projects_own_account(tmp_path: Path, url: str, app_id: str) -> None:
-    address = address_of(_at(tmp_path, url))
-    assert (address.app_id, address.is_placeholder) == (app_id, False)
 
 
 def test_the_page_on_pypi_has_links_that_work_there(root: Path, tmp_path: Path) -> None:

@@ -1,13 +1,8 @@
-import zipfile
-from pathlib import Path
-
 import pytest
-from studio_build.console import BuildError
 from studio_build.window_packages import (
     SHARED_NUMPY,
     is_kept,
     requirements,
-    unpack,
     with_shared_numpy,
 )
 
@@ -80,26 +75,3 @@ def test_the_pictures_that_a_race_opens_keep_their_decoders(kind: str) -> None:
     """PNG and BMP are in Qt itself."""
     assert is_kept(f"PySide6/plugins/imageformats/q{kind}.dll", "windows")
     assert is_kept(f"PySide6/Qt/plugins/imageformats/libq{kind}.so", "linux")
-
-
-def _wheel(folder: Path, name: str, files: dict[str, str]) -> Path:
-    with zipfile.ZipFile(folder / name, "w") as archive:
-        for path, content in files.items():
-            archive.writestr(path, content)
-    return folder / name
-
-
-def test_one_version_for_several_pythons_lies_in_one_folder(tmp_path: Path) -> None:
-    common = {"numpy/__init__.py": "same", "numpy/__config__.py": "built with"}
-    for minor in (12, 13):
-        own = {f"numpy/core.cpython-3{minor}.so": "", "numpy/__config__.py": f"gcc for {minor}"}
-        wheel = _wheel(tmp_path, f"numpy-1-cp3{minor}.whl", common | own)
-        unpack(wheel, tmp_path / "packages", "linux")
-    names = {path.name for path in (tmp_path / "packages" / "numpy").iterdir()}
-    assert {"core.cpython-312.so", "core.cpython-313.so", "__init__.py"} < names
-
-
-def test_wheels_that_differ_in_code_do_not_share_a_folder(tmp_path: Path) -> None:
-    unpack(_wheel(tmp_path, "a-1-cp312.whl", {"a/x.py": "1"}), tmp_path / "packages", "linux")
-    with pytest.raises(BuildError, match=r"a-1-cp313\.whl has a different a/x\.py"):
-        unpack(_wheel(tmp_path, "a-1-cp313.whl", {"a/x.py": "2"}), tmp_path / "packages", "linux")

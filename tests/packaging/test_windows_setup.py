@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 from studio_build import python_for_windows, starter
 from studio_build.app_folder import Program
-from studio_build.console import BuildError
 from studio_build.windows_setup import install_script, longest_folder, removal_script, setup_name
 
 on_linux = pytest.mark.skipif(sys.platform != "linux", reason="built on Linux alone")
@@ -135,13 +134,6 @@ def test_the_embedded_python_runs_site(embeddable: Path, tmp_path: Path) -> None
     assert lines[:2] == ["python313.zip", "."]
     assert "import site" in lines
     assert "#import site" not in lines
-
-
-@pytest.mark.parametrize("name", ["pythonw.exe", "LICENSE.txt", "python313._pth", "python313.dll"])
-def test_another_folder_is_no_python(embeddable: Path, tmp_path: Path, name: str) -> None:
-    (embeddable / name).unlink()
-    with pytest.raises(BuildError, match="embeddable package"):
-        python_for_windows.copy(embeddable, tmp_path / "python")
 
 
 def test_microsofts_runtime_is_beside_python_and_of_one_version(

@@ -1,5 +1,4 @@
 import itertools
-import json
 import os
 import subprocess
 import sys
@@ -108,50 +107,6 @@ def test_a_call_ends_its_child_at_once(tmp_path: Path, is_cancelled: bool) -> No
     assert answers == [ChildAnswer()]
     assert not child.is_running()
     assert call.run(b"ab", longest_s=1.0, most_bytes=9) == ChildAnswer(), "it starts none either"
-
-
-# Looks at the moment at which the child's first thread starts, which is the one that reads: what
-# descriptor 0 has, and which of the heavy libraries are still to come.
-_LOOK = """
-import json, os, runpy, sys, threading
-start = threading.Thread.start
-def look(thread):
-    seen = {"input": os.read(0, 99).decode(),
-            "to_come": [name for name in ("numpy", "torch") if name not in sys.modules]}
-    os.write(2, b"LOOKED " + json.dumps(seen).encode() + b"\\n")
-    os._exit(0)
-threading.Thread.start = look
-module = sys.argv.pop(1)
-runpy.run_module(module, run_name="__main__", alter_sys=True)
-"""
-
-
-@pytest.mark.parametrize(
-    ("module", "to_come"),
-    [
-        ("gpu_studio.engine.serve", ["numpy", "torch"]),
-        ("gpu_studio.hardware.reader", ["numpy", "torch"]),
-        # This has nothing to do before PyTorch is there, and reads after it.
-        ("gpu_studio.engine.devices.probe", []),
-    ],
-)
-def test_descriptor_0_is_empty_before_a_child_reads_its_pipe(module, to_come):
-    child = subprocess.Popen(
-        [sys.executable, "-c", _LOOK, module],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    )
-    try:
-        child.stdin.write(b"a line that waits\n")
-        child.stdin.flush()
-        result = child.stderr.read().splitlines()
-    finally:
-        child.kill()
-        child.communicate(timeout=PATIENCE_S)
-    looked = next((line for line in result if line.startswith(b"LOOKED ")), None)
-    assert looked is not None, result
-    assert json.loads(looked.removeprefix(b"LOOKED ")) == {"input": "", "to_come": to_come}
 
 
 _ECHO = """

@@ -90,41 +90,6 @@ def test_a_folder_ends_with_its_owner(temporary: Path):
     assert list(temporary.iterdir()) == []
 
 
-@pytest.mark.parametrize("is_killed", [False, True])
-def test_what_is_still_in_use_goes_with_a_later_start(
-    temporary: Path, monkeypatch: pytest.MonkeyPatch, is_killed: bool
-):
-    remove = shutil.rmtree
-
-    def remove_but_one(path: Path, *, ignore_errors: bool) -> None:
-        if path.name != "of a replica":
-            remove(path, ignore_errors=ignore_errors)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(family_folder.shutil, "rmtree", remove_but_one)
-        if is_killed:
-            left_over(temporary)
-            remove_left_over()
-        else:
-            folder = FamilyFolder()
-            (folder.path / "of a replica").mkdir()
-            folder.close()
-    assert list(temporary.rglob("of a replica"))
-    remove_left_over()
-    assert list(temporary.iterdir()) == []
-
-
-def test_a_folder_of_another_program_stays(temporary: Path):
-    for name in ("gpu-studio-of-somebody", "other"):
-        (temporary / name).mkdir()
-        (temporary / name / "file").touch()
-    shutil.copytree(left_over(temporary), temporary / "renamed")
-    remove_left_over()
-    names = {"gpu-studio-of-somebody", "other", "renamed"}
-    assert {one.name for one in temporary.iterdir()} == names
-    assert (temporary / "gpu-studio-of-somebody" / "file").exists()
-
-
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a right that few have there")
 def test_what_a_link_leads_to_stays(temporary: Path):
     elsewhere = temporary / "elsewhere"

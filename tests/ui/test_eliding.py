@@ -42,12 +42,6 @@ def test_a_line_reports_what_it_leaves_out(qtbot, theme, width, tip):
     assert tip_of(shown(qtbot, ElidedText(LONG), width)) == tip
 
 
-def test_a_tool_tip_of_its_own_goes_before(qtbot, theme):
-    line = ElidedText(LONG)
-    line.setToolTip(own := "why it is so")
-    assert tip_of(shown(qtbot, line, 60)) == own
-
-
 @pytest.mark.parametrize(("width", "tip"), [(80, LONG), (2000, "")])
 def test_a_choice_reports_what_it_leaves_out(qtbot, theme, width, tip):
     combo = ElidingCombo()
@@ -110,16 +104,6 @@ def test_the_filling_one_takes_what_is_left(buttons, make):
     assert buttons[0].width() == buttons[0].sizeHint().width()
     assert buttons[2].geometry().right() == row.width() - 1
     assert buttons[1].width() > 500
-
-
-def test_in_a_column_each_fills_a_line_and_side_by_side_none_does(buttons, make, qtbot):
-    row = FlowRow(*buttons)
-    make(row, 1000)
-    for is_column in (True, False):
-        row.turn(is_column=is_column)
-        lines, widths = 3 if is_column else 1, {button.width() for button in buttons}
-        assert len({button.y() for button in buttons}) == lines
-        assert (widths == {row.width()}) is is_column
 
 
 @pytest.mark.parametrize("width", [1000, 160])

@@ -1,5 +1,5 @@
 import pytest
-from PySide6.QtWidgets import QComboBox, QLineEdit, QPushButton, QTabBar, QTabWidget
+from PySide6.QtWidgets import QPushButton, QTabBar, QTabWidget
 
 from gpu_studio.app import build_window
 from gpu_studio.core.benchmark.plan import planned_s
@@ -9,17 +9,14 @@ from gpu_studio.model.studio import Studio
 from gpu_studio.ui.race.race_tab import RaceTab
 from tests.driving.race import gray, wait_over
 from tests.driving.window import (
-    choose,
     click,
     column,
     find,
     numbers,
-    open_tab,
     sees,
     text,
     wait_ready,
     wait_until,
-    write,
 )
 from tests.fakes.descriptions import described, described_for, described_with_cuda
 from tests.fakes.pc import SteadySensors, cpu_only, gt_1030, two_cards
@@ -74,24 +71,6 @@ def test_one_click_compares_the_cpu_and_the_cards_and_shows_the_result(
     assert sentence == [f"{planned_s(asked):.0f}"]
     assert sum(one.budget_s for one in asked if one.device == "cpu") < 10
     assert len(column(window, "benchmark.results", "Faster")) == 3
-
-
-def test_the_benchmark_shows_what_was_compared_and_keeps_your_own_sizes(
-    make_window, engines, qtbot
-):
-    window = make_window(gt_1030(), described_with_cuda())
-    open_tab(window, "Benchmark")
-    choose(window, "benchmark.workload", "Elementwise")
-    write(window, "benchmark.sizes", "32, 48")
-    open_tab(window, "Devices")
-    click(window, "devices.compare")
-    qtbot.waitUntil(lambda: len(requests_of(engines)) == 6)
-    qtbot.waitUntil(find(window, "benchmark.run", QPushButton).isEnabled)
-    sizes = sorted({one.size for one in requests_of(engines)})
-    assert find(window, "benchmark.workload", QComboBox).currentData() == "matmul"
-    assert find(window, "benchmark.sizes", QLineEdit).text() == ", ".join(map(str, sizes))
-    choose(window, "benchmark.workload", "Elementwise")
-    assert find(window, "benchmark.sizes", QLineEdit).text() == "32, 48"
 
 
 @pytest.mark.parametrize(

@@ -1,20 +1,18 @@
 import pytest
 from PySide6.QtGui import QAction, QGuiApplication
 from PySide6.QtWidgets import (
-    QApplication,
     QFileDialog,
     QLabel,
     QPlainTextEdit,
     QPushButton,
     QTabWidget,
-    QWidget,
 )
 
 from gpu_studio.app import build_window
 from gpu_studio.core.messages.engine_messages import DescribeEngine
 from gpu_studio.core.program_form import typed
 from gpu_studio.model.engine_session import EngineState
-from gpu_studio.model.pages import BENCHMARK, MEMORY
+from gpu_studio.model.pages import MEMORY
 from gpu_studio.model.settings import Choices, Settings
 from gpu_studio.model.studio import Studio
 from gpu_studio.ui.diagnostics_dialog import DiagnosticsDialog
@@ -30,19 +28,8 @@ from tests.driving.window import (
     text,
 )
 from tests.fakes.descriptions import described_with_cuda
-from tests.fakes.pc import SteadySensors, cpu_only, gt_1030, two_cards
+from tests.fakes.pc import SteadySensors, cpu_only, gt_1030
 from tests.fakes.scripted_engine import Engines
-
-# Every name of the design that the tabs as they are have to have.
-NAMES = (
-    "tabs", "banner", "code", "code.drawer", "devices.hero", "devices.sensors",
-    "devices.verdict", "switcher.cards", "switcher.model", "switcher.move", "switcher.placement",
-    "benchmark.workload", "benchmark.sizes", "benchmark.dtype", "benchmark.devices",
-    "benchmark.run", "benchmark.stop", "benchmark.progress", "benchmark.plot",
-    "benchmark.results", "benchmark.verdict", "benchmark.export", "memory.plot", "memory.tank",
-    "memory.empty_cache", "memory.oom.size", "memory.oom.count", "memory.oom.dtype",
-    "memory.oom.budget", "memory.oom.run", "memory.oom.stop", "memory.oom.outcome", "memory.card",
-)  # fmt: skip
 
 
 @pytest.fixture
@@ -81,41 +68,6 @@ def test_nothing_runs_before_the_first_paint(qtbot, make_window, engines):
     assert studio_of(window).session.state is EngineState.ABSENT
     shown(qtbot, window)
     assert [type(request) for request in engines.requests][:1] == [DescribeEngine]
-
-
-def test_tabs_made_after_the_paint_are_the_same_tabs(qtbot, make_window, settings):
-    settings.change(tab=BENCHMARK.tab)
-    window = make_window(tabs_after_paint=True)
-    tabs = window.findChild(QTabWidget, "tabs")
-    assert window.findChild(QWidget, "benchmark.run") is not None
-    assert window.findChild(QWidget, "memory.tank") is None
-    tabs.setCurrentIndex(4)  # where somebody is quicker than the window
-    shown(qtbot, window)
-    titles = [tabs.tabText(i) for i in range(tabs.count())]
-    assert titles == [tab.title for tab in TABS]
-    assert tabs.currentIndex() == 4
-    assert all(window.findChild(QWidget, name) is not None for name in NAMES)
-    assert len(window.findChildren(QWidget, "benchmark.run")) == 1
-
-
-def test_the_code_drawer_is_closed_at_first_and_remembered(qtbot, make_window, settings):
-    window = shown(qtbot, make_window())
-    assert not sees(window, "code.drawer")
-    click(window, "code.open")
-    assert settings.choices.code_drawer
-    window.close()
-    again = shown(qtbot, make_window())
-    assert sees(again, "code.drawer")
-    click(again, "code.close")
-    assert not settings.choices.code_drawer
-
-
-def test_it_can_be_closed_while_it_starts(make_window, engines):
-    window = make_window()
-    window.show()
-    QApplication.processEvents()
-    window.close()
-    assert all(engine.is_closed for engine in engines.made)
 
 
 @pytest.mark.parametrize("made", [1, len(TABS) + 1])
@@ -168,20 +120,6 @@ def test_a_card_without_code_is_reported_once_on_each_tab(qtbot, make_window, en
     assert QGuiApplication.clipboard().text() == typed("gpu-studio engine install cu126")
     window.findChild(QPushButton, "banner.close").click()
     assert window.banner.isHidden()
-
-
-def test_a_card_without_code_stops_no_tab_while_another_card_works(qtbot, make_window, engines):
-    engines.scripts[DescribeEngine] = [
-        described_with_cuda(cuda_build="13.0", device_count=2, arch_list=("sm_75", "sm_86"))
-    ]
-    window = shown(qtbot, make_window(two_cards()))
-    headlines = studio_of(window).headlines
-    qtbot.waitUntil(lambda: headlines.headline is not None)
-    assert "GT 1030" in headlines.headline.sentence
-    for title in ("Benchmark", "Memory", "Switcher", "Devices"):
-        open_tab(window, title)
-        assert window.banner.isHidden()
-    assert "GT 1030" in text(window, "devices.verdict.sentence")
 
 
 def test_the_status_line_names_device_and_versions(qtbot, make_window, engines):

@@ -2,14 +2,13 @@ from collections.abc import Sequence
 
 import msgspec
 import pytest
-from PySide6.QtCore import QPoint, Qt
+from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import (
     QCheckBox,
     QComboBox,
     QLabel,
     QLineEdit,
-    QMenu,
     QProgressBar,
     QPushButton,
     QRadioButton,
@@ -24,7 +23,7 @@ from pytestqt.qtbot import QtBot
 from gpu_studio.model.page_model import PageModel
 from gpu_studio.ui.page import Beside, Box, Fold, Later, Page, Part, Stack, Turning
 from gpu_studio.ui.page_controls import ChosenRows, Line, Number, Pick, Slide, Switch, Tick
-from gpu_studio.ui.page_parts import More, Press, ProgressBar, Rows, Words
+from gpu_studio.ui.page_parts import Press, ProgressBar, Rows, Words
 from gpu_studio.ui.theme import Theme
 
 AXES = (
@@ -217,25 +216,6 @@ def test_a_button_says_why_it_is_gray_and_may_be_second_to_another(page: SizePag
     page.model.choose(size=1, is_cold=True)
     assert run.toolTip() == run.accessibleDescription() == "One is too few"
     assert run.property("primary") is False
-
-
-class MenuPage(Page):
-    def parts(self) -> Sequence[Part]:
-        return (More("More", lambda: [("A line much wider than its page", print)], name="m"),)
-
-
-def test_a_menu_that_would_leave_the_window_ends_where_its_button_does(
-    qtbot: QtBot, theme: Theme
-) -> None:
-    page = MenuPage("test", Model(), theme)
-    qtbot.addWidget(page)
-    page.move(400, 0)
-    page.show()
-    menu = page.findChild(QMenu, "test.m.menu")
-    pressed = menu.parentWidget()
-    menu.popup(pressed.mapToGlobal(pressed.rect().bottomLeft()))
-    assert menu.width() > page.width()
-    assert menu.x() + menu.width() == pressed.mapToGlobal(QPoint(pressed.width(), 0)).x()
 
 
 def test_what_is_for_later_is_made_when_it_is_first_shown(page: SizePage) -> None:

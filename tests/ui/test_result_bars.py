@@ -71,18 +71,6 @@ def test_a_row_without_a_value_is_a_track(bars, theme):
     assert shown.accessibleDescription() == "CPU: 8 ms; GT 1030: no result yet"
 
 
-@pytest.mark.parametrize("value", [float("nan"), float("inf"), -1.0])
-def test_a_number_that_has_no_length_has_no_bar(bars, theme, value):
-    shown = bars(PAIR[0], bar("GT 1030", "gpu0", value, "n/a"))
-    assert not pixels(shown, theme, "gpu0", 1)
-    assert pixels(shown, theme, "cpu", 0)
-
-
-def test_a_value_that_may_change_is_hatched(bars, theme):
-    final, open_end = bars(PAIR[0]), bars(replace(PAIR[0], is_hatched=True))
-    assert 0 < len(pixels(open_end, theme, "cpu", 0)) < len(pixels(final, theme, "cpu", 0))
-
-
 def test_each_name_and_value_fits_into_the_least_width(bars):
     long = bar("GeForce RTX 4070 Ti", "gpu0", 1.0, "18.1 ms")
     shown = bars(*PAIR, long)

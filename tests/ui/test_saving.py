@@ -9,11 +9,11 @@ from PySide6.QtGui import QColor, QGuiApplication, QImage
 from PySide6.QtWidgets import QFileDialog, QLineEdit, QWidget
 
 from gpu_studio.core.benchmark.comparison import sides_of
-from gpu_studio.core.benchmark.standard_record import StandardDevice, StandardRun, read_standard
-from gpu_studio.ui.saving import ask_open_path, ask_save_path
+from gpu_studio.core.benchmark.standard_record import StandardRun, read_standard
+from gpu_studio.ui.saving import ask_save_path
 from gpu_studio.ui.standard_page import ShareDialog, standard_picture
 from gpu_studio.ui.theme import COLOURS, Theme
-from tests.core.benchmark.standard_runs import standard_device, standard_run
+from tests.core.benchmark.standard_runs import standard_run
 from tests.driving.pages import settle
 from tests.driving.window import click, find, places, text
 
@@ -50,22 +50,6 @@ def test_the_next_file_is_suggested_in_the_folder_of_the_last_one(qtbot, monkeyp
     for name in ("race.png", "a.csv"):
         ask_save_path(parent, "Save", name, "kind")
     assert asked[1] == tmp_path != asked[0]
-
-
-def test_a_file_is_looked_for_in_the_folder_of_its_kind(qtbot, monkeypatch):
-    asked = []
-    monkeypatch.setattr(
-        QFileDialog, "getOpenFileName", lambda *args: asked.append(args) or ("", "")
-    )
-    parent = QWidget()
-    qtbot.addWidget(parent)
-    assert ask_open_path(parent, "Open", "Pictures (*.png *.jpg);;All files (*)") == ""
-    ask_open_path(parent, "Open", "Recordings (*.jsonl)")
-    places = [
-        QStandardPaths.writableLocation(place)
-        for place in (PLACES.PicturesLocation, PLACES.DocumentsLocation)
-    ]
-    assert [args[2] for args in asked] == places
 
 
 @pytest.fixture
@@ -113,15 +97,6 @@ def color(role: str, *, is_dark: bool) -> str:
     return QColor(COLOURS[role][is_dark]).name()
 
 
-def wrong(device: StandardDevice) -> StandardDevice:
-    figures = tuple(
-        msgspec.structs.replace(one, result=msgspec.structs.replace(one.result, verified=False))
-        for one in device.figures
-        if one.result is not None
-    )
-    return msgspec.structs.replace(device, figures=figures)
-
-
 @pytest.mark.parametrize("is_dark", [True, False])
 def test_a_picture_has_the_run_inside_and_the_colors_of_the_window(
     theme: Theme, tmp_path: Path, is_dark: bool
@@ -135,12 +110,3 @@ def test_a_picture_has_the_run_inside_and_the_colors_of_the_window(
     assert 630 < image.height() < 1200
     assert image.pixelColor(3, 3).name() == color("window", is_dark=is_dark)
     assert {color(role, is_dark=is_dark) for role in ("cpu", "gpu0", "track")} <= colors
-
-
-def test_what_is_wrong_has_no_bar(theme: Theme) -> None:
-    blue = color("gpu0", is_dark=theme.is_dark)
-    card = standard_device("cuda:0")
-    has_bar = [
-        blue in shown(standard_run(standard_device(), one), theme)[1] for one in (card, wrong(card))
-    ]
-    assert has_bar == [True, False]

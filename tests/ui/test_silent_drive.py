@@ -5,16 +5,16 @@ from typing import BinaryIO
 
 import pytest
 from PySide6.QtGui import QColor, QImage
-from PySide6.QtWidgets import QComboBox, QFileDialog
+from PySide6.QtWidgets import QComboBox
 
 from gpu_studio.core import user_file
 from gpu_studio.model.benchmark.history_model import HistoryModel
 from gpu_studio.model.memory.segment_model import SegmentModel
-from gpu_studio.model.pages import BENCHMARK, CHECK, FIT, HISTORY, RACE, SEGMENTS, Destination
+from gpu_studio.model.pages import BENCHMARK, CHECK, RACE, SEGMENTS
 from gpu_studio.model.studio import Studio
 from gpu_studio.ui.check.check_tab import CheckTab
 from gpu_studio.ui.main_window import MainWindow
-from tests.driving.window import click, drop, find, sees, text, wait_until
+from tests.driving.window import drop, find, sees, text, wait_until
 from tests.patience import PATIENCE_S, limit
 
 
@@ -56,43 +56,6 @@ def test_a_later_file_takes_the_place_of_one_that_does_not_come(
     assert drop(window, tmp_path / "me.png")
     wait_until(lambda: sees(window, "race.photo"))
     wait_until(lambda: find(window, "race.photo", QComboBox).currentText() == "me.png")
-
-
-def test_every_page_says_which_file_it_opens(
-    window: MainWindow,
-    drive: SilentDrive,
-    ready_studio: Studio,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    def says(name: str, widget: str) -> None:
-        wait_until(lambda: f"Opening {name}…" in text(window, widget))
-        assert sees(window, widget)
-
-    assert drop(window, tmp_path / "silent.png")  # a picture, or a record's: not known yet
-    says("silent.png", "status")
-    assert drop(window, tmp_path / "silent.json")  # of a check, or a standard run's
-    says("silent.json", "status")
-    assert drop(window, tmp_path / "a.zip")  # a later file takes its place
-    wait_until(lambda: "Opening" not in text(window, "status"))
-    for opening_page, name, widget in (
-        (CHECK, "silent.dat", "check.outcome"),
-        (HISTORY, "silent.jsonl", "benchmark.history.outcome"),
-    ):
-        there = Destination(page=opening_page, paths=(tmp_path / name,))
-        ready_studio.destination_wanted.emit(there)
-        says(name, widget)
-    for page, name, opens, widget in (
-        (SEGMENTS, "silent.pickle", "memory.segment_map.open", "memory.segment_map.notice"),
-        (FIT, "silent.safetensors", "memory.fit.open", "memory.fit.reason"),
-    ):
-        chosen = (str(tmp_path / name), "")
-        monkeypatch.setattr(QFileDialog, "getOpenFileName", lambda *_, chosen=chosen: chosen)
-        ready_studio.go_to(page)
-        click(window, opens)
-        says(name, widget)
-    drive.answer()
-    wait_until(lambda: "does not exist" in text(window, "memory.fit.reason"))
 
 
 def test_a_drive_that_does_not_answer_is_reported(

@@ -3,8 +3,6 @@ from PySide6.QtCore import QSize
 from PySide6.QtGui import QColor, QFont, QIcon
 from PySide6.QtWidgets import QApplication, QComboBox, QLabel, QMainWindow, QVBoxLayout, QWidget
 
-from gpu_studio.core.benchmark.run import Run
-from gpu_studio.core.messages.run_messages import RunWorkload
 from gpu_studio.model.settings import Settings
 from gpu_studio.ui.icons import ICONS, icon
 from gpu_studio.ui.theme import COLOURS, Theme, application_font
@@ -76,25 +74,6 @@ def test_a_change_of_theme_looks_as_a_start_with_it(qtbot, qapp, settings, theme
     assert window.grab().toImage() == dark
 
 
-def run_on(device: str, card: str) -> Run:
-    run = Run(RunWorkload(run_id="1", workload="matmul", device=device, size=64, dtype="float32"))
-    run.card = card
-    return run
-
-
-def test_a_runs_color_is_that_of_its_card(theme):
-    assert theme.run_role(run_on("cuda:1", "GPU-b")) == "gpu1"
-    theme.show_cards({"GPU-a": 0, "GPU-b": 1, "cuda:0": 1})
-    roles = [
-        theme.run_role(run_on(device, card))
-        for device, card in (
-            ("cuda:0", "GPU-b"), ("cuda:0", "GPU-a"), ("cuda:0", "GPU-gone"), ("cuda:0", ""),
-            ("cpu", "cpu"),
-        )
-    ]  # fmt: skip
-    assert roles == ["gpu1", "gpu0", "other", "gpu1", "cpu"]
-
-
 @pytest.fixture
 def looks(qapp):
     settings = Settings(None)
@@ -121,12 +100,3 @@ def shown(made, mode=QIcon.Mode.Normal, state=QIcon.State.Off, scale=1.0):
 def test_every_icon_has_a_drawing_in_the_themes_colour(looks):
     drawn = {name: ink(shown(icon(name, looks[1]))) for name in ICONS}
     assert drawn == {name: {QColor(COLOURS["text"][0]).name()} for name in ICONS}
-
-
-def test_an_icon_that_was_made_before_follows_the_theme(looks):
-    settings, theme = looks
-    created = icon("play", theme, "accent", "on_accent")
-    settings.change(theme="dark")
-    assert ink(shown(created)) == {QColor(COLOURS["accent"][1]).name()}
-    assert ink(shown(created, state=QIcon.State.On)) == {QColor(COLOURS["on_accent"][1]).name()}
-    assert ink(shown(created, QIcon.Mode.Disabled)) == {QColor(COLOURS["disabled"][1]).name()}

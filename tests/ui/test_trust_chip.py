@@ -11,10 +11,6 @@ from gpu_studio.ui.parts import letters
 from gpu_studio.ui.trust_chip import TrustChip
 from tests.driving.window import click, find, sees
 
-INKS = {
-    Tone.GOOD: "good", Tone.AMBER: "amber", Tone.FAILURE: "failure_ink", Tone.QUIET: "muted",
-}  # fmt: skip
-
 
 @pytest.fixture
 def chip(qtbot, theme):
@@ -27,21 +23,6 @@ def chip(qtbot, theme):
         return created
 
     return make
-
-
-def colours(widget):
-    picture = widget.grab().toImage()
-    return {
-        picture.pixelColor(x, y).name()
-        for x in range(picture.width())
-        for y in range(picture.height())
-    }
-
-
-@pytest.mark.parametrize("tone", INKS)
-def test_a_tone_has_its_own_color_for_ground_and_words(chip, theme, tone):
-    ground = "track" if tone is Tone.QUIET else f"{tone.value}_soft"
-    assert {theme.colour(ground).lower(), theme.colour(INKS[tone]).lower()} <= colours(chip(tone))
 
 
 @pytest.mark.parametrize("by_key", [False, True])
@@ -92,12 +73,3 @@ def test_the_command_is_copied_where_no_button_does_it(banner):
     assert QGuiApplication.clipboard().text() == "a command"
     show_in(banner, command="a command", action=Action.SHOW_LOG)
     assert not sees(banner, "banner.copy")
-
-
-def test_another_sentence_is_folded_again(banner):
-    show_in(banner, detail="Why.")
-    click(banner, "banner.more")
-    show_in(banner, sentence="Something else.", detail="Why else.")
-    assert not sees(banner, "banner.detail")
-    show_in(banner, sentence="Something else.")
-    assert not sees(banner, "banner.more")

@@ -8,7 +8,7 @@ from gpu_studio.core.builds.progress import (
     format_left,
 )
 from gpu_studio.core.builds.record import BuildRecord, best_of, record_from
-from gpu_studio.core.builds.trouble import TroubleKind, format_size, unfit_pc
+from gpu_studio.core.builds.trouble import TroubleKind, unfit_pc
 
 
 class Clock:
@@ -135,13 +135,3 @@ def test_a_pc_without_any_pytorch_is_refused_in_a_sentence(system, machine, is_6
     assert trouble is not None
     assert trouble.kind is KINDS.OTHER_PC
     assert word in trouble.sentence
-
-
-@pytest.mark.parametrize(
-    ("size_bytes", "text"),
-    [(12, "12\u202fbytes"), (122_300_000, "122\u202fMB"), (999_600_000, "1.0\u202fGB"),
-     (2_650_000_000, "2.6\u202fGB"), (9_940_000_000, "9.9\u202fGB"), (9_960_000_000, "10\u202fGB"),
-     (12_000_000_000, "12\u202fGB")],
-)  # fmt: skip
-def test_sizes_are_those_of_a_browser(size_bytes, text):
-    assert format_size(size_bytes) == text

@@ -2,7 +2,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import Qt
 from PySide6.QtGui import QAction, QDesktopServices, QGuiApplication
 from PySide6.QtWidgets import (
     QApplication,
@@ -11,7 +10,6 @@ from PySide6.QtWidgets import (
     QMessageBox,
     QProgressBar,
     QPushButton,
-    QTabWidget,
 )
 
 from gpu_studio.app import build_window
@@ -29,16 +27,11 @@ from gpu_studio.model.pages import SET_UP
 from gpu_studio.model.studio import Studio
 from tests.driving.window import choose_data, click, find, open_tab, sees, text, wait_until
 from tests.fakes.descriptions import described
-from tests.fakes.pc import SteadySensors, cpu_only, gt_1030
+from tests.fakes.pc import SteadySensors, gt_1030
 from tests.fakes.scripted_builds import FakeShelf, record
 from tests.ui.fitting import misfits
 
 STAGES = InstallStage
-
-
-def focused(window):
-    place = window.focusWidget()
-    return place.objectName() if place is not None else ""
 
 
 def percent(window):
@@ -106,20 +99,6 @@ def test_you_can_look_around_first_and_every_page_says_what_it_waits_for(pc_with
     assert not sees(window, "setup.line")
 
 
-def test_the_keyboard_stays_with_the_next_step(pc_with):
-    pc = pc_with()
-    find(pc.window, "setup.begin", QPushButton).setFocus()
-    pc.begin()
-    pc.installer.say(STAGES.DOWNLOADING, 77_000_000, 207_000_000, left_s=65.0)
-    wait_until(lambda: focused(pc.window) == "setup.pause")
-    click(pc.window, "setup.pause")
-    wait_until(lambda: focused(pc.window) == "setup.go_on")
-    click(pc.window, "setup.go_on")
-    wait_until(lambda: len(pc.installer.calls) == 2)
-    pc.fail(no_network("download.pytorch.org"))
-    wait_until(lambda: focused(pc.window) == "setup.again")
-
-
 def test_a_download_shows_share_bytes_and_time(pc_with):
     pc = pc_with()
     pc.begin()
@@ -160,15 +139,6 @@ def test_a_pause_and_its_end(pc_with):
     click(pc.window, "setup.go_on")
     wait_until(lambda: len(pc.installer.calls) == 2)
     assert sees(pc.window, "setup.pause")
-
-
-def test_a_pause_of_an_earlier_start_reports_what_is_kept_and_no_share(pc_with, monkeypatch):
-    monkeypatch.setattr(FakeShelf, "downloads_bytes", lambda _: 101_000_000)
-    pc = pc_with(FakeShelf(wanted=Wanted(("cpu",), "", True)), cpu_only())
-    wait_until(lambda: sees(pc.window, "setup.go_on"))
-    assert "101 MB" in text(pc.window, "setup.bytes")
-    for unknown in ("setup.figure", "setup.progress", "setup.line.progress"):
-        assert not sees(pc.window, unknown), unknown
 
 
 def test_a_failure_has_cause_action_and_details(pc_with):
@@ -315,13 +285,6 @@ def test_the_finding_about_a_card_installs_its_engine(pc_with, engines):
     assert sees(window, "setup.page")
     pc.installer.finish(record("cu126"))
     wait_until(lambda: pc.builds.engine.in_use == "cu126")  # although another one was chosen before
-
-
-def test_esc_goes_back_to_the_tabs(qtbot, pc_with):
-    window = pc_with().window
-    wait_until(lambda: sees(window, "setup.page"))
-    qtbot.keyClick(window, Qt.Key.Key_Escape)
-    assert find(window, "tabs", QTabWidget).isVisible()
 
 
 @pytest.mark.usefixtures("letters")
