@@ -3,9 +3,9 @@
     python -m tests.random_walk --steps 20000 --seed 1 [--soft]
 
 The walk sees every page, empty and with its results, then clicks, types, turns the wheel, drops
-files, resizes, and changes themes and tabs at random. It prints what was uncaught or warned of, and
-the memory now and then, after it has stopped what ran and cleared the results. Memory that has
-grown after the first steps is trouble, too.
+files, resizes, and changes themes and tabs at random. It prints what was uncaught or warned of,
+the memory now and then (after it has stopped what ran and cleared the results), and the longest
+gaps of the window's own work. Memory that has grown after the first steps is trouble, too.
 """
 
 import argparse
@@ -287,12 +287,13 @@ class Walker:
 
 
 class Account:
-    """What the walk found: trouble and memory."""
+    """What the walk found: trouble, memory and gaps."""
 
     def __init__(self) -> None:
         self.trouble: list[str] = []
         self.last_steps: collections.deque[str] = collections.deque(maxlen=4)
         self.memory: list[tuple[int, int, int]] = []  # steps, Python objects, resident bytes
+        self.gaps: list[tuple[float, float, str]] = []  # own CPU seconds, wall seconds, what
         self._types: collections.Counter[str] = collections.Counter()
 
     def listen(self) -> None:
@@ -302,9 +303,14 @@ class Account:
         sys.unraisablehook = lambda args: self._note(args.exc_value, args.exc_traceback)
         qInstallMessageHandler(self._hear)
 
-    def take(self, do: Any) -> None:
-        """Do something in the window's thread, and keep its name for what it may cause."""
-        self.last_steps.append(str(do()))
+    def time(self, do: Any) -> str:
+        """Do something in the window's thread, and note how long it held the event loop."""
+        own_s, wall_s = time.thread_time(), time.perf_counter()
+        sentence = str(do())
+        self.last_steps.append(sentence)
+        gap = time.thread_time() - own_s, time.perf_counter() - wall_s, sentence
+        self.gaps = sorted([*self.gaps, gap], reverse=True)[:10]
+        return sentence
 
     def weigh(self, steps: int) -> collections.Counter[str]:
         """Note the memory now; return which types have grown since the last time."""
@@ -365,7 +371,7 @@ class Walk:
         self._wait_until_ready()
         for is_first in (True, False):
             for page in self._walker.see_every_page():
-                self.account.take(lambda page=page: (_turn(), f"page {page}")[1])
+                self.account.time(lambda page=page: (_turn(), f"page {page}")[1])
                 if is_first:
                     self._fill_page()
         self.window.findChildren(QWidget)  # the walker's own wrappers, which a user does not make
@@ -373,7 +379,7 @@ class Walk:
 
     def go(self, steps: int, weighed_every: int) -> None:
         for number in range(1, steps + 1):
-            self.account.take(self._one_step)
+            self.account.time(self._one_step)
             if self._soft_pc is not None and number % 100 == 0:
                 self._misbehave(number // 100)
             if number % 20 == 0:
@@ -386,7 +392,7 @@ class Walk:
 
     def _fill_page(self) -> None:
         for filled in self._walker.fill_page():
-            self.account.take(lambda filled=filled: (_turn(), f"filled by {filled}")[1])
+            self.account.time(lambda filled=filled: (_turn(), f"filled by {filled}")[1])
             if filled.startswith("check.run"):
                 self._stop_check()
             wait_until(lambda: self._studio.session.is_free and not self._stops_enabled())
@@ -545,6 +551,8 @@ def main(arguments: list[str]) -> int:
     account = walk.account
     account.judge_memory()
     sys.stdout.write(f"memory since step {_SEEN_AFTER}: {account.growth():+.1%}\n")
+    for own_s, wall_s, result in account.gaps:
+        sys.stdout.write(f"gap: {own_s * 1e3:.0f} ms own, {wall_s * 1e3:.0f} ms in all, {result}\n")
     sys.stdout.write("".join(f"TROUBLE {one}\n" for one in account.trouble[:20]))
     sys.stdout.write(f"walked {chosen.steps} steps, {len(account.trouble)} troubles\n")
     return 1 if account.trouble else 0

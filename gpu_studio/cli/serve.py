@@ -22,7 +22,7 @@ from gpu_studio.core.messages.message import (
     PcSystem,
 )
 from gpu_studio.core.program_version import program_version
-from gpu_studio.core.protocol import encode
+from gpu_studio.core.protocol import encode, protocol_version
 from gpu_studio.line.server import LineServer
 from gpu_studio.process.child_process import ChildProcess
 from gpu_studio.process.child_streams import take_over_stdin, take_over_stdout
@@ -39,7 +39,8 @@ def greeting() -> Greeting:
         has_one = any(record.is_ready for record in shelf.records())
         readiness = "outdated" if has_one else "missing"
     return Greeting(
-        version=program_version(),
+        protocol=protocol_version(),
+        version=program_version()[:64],
         system=_SYSTEMS.get(sys.platform, "linux"),
         engine=readiness,
     )

@@ -26,6 +26,7 @@ from gpu_studio.core.messages import (
 from gpu_studio.core.messages.engine_messages import Heartbeat
 from gpu_studio.core.messages.message import Event, Message, Request
 from gpu_studio.core.messages.run_messages import in_parts
+from gpu_studio.core.program_version import program_version
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -106,3 +107,12 @@ def decode_line(line: bytes) -> Event | Heartbeat:
 def encode_all(messages: Iterable[Message]) -> bytes:
     """Return messages as lines of JSON."""
     return b"".join(encode(message) for message in messages)
+
+
+_LINE = 1
+"""The next number for a change of what a message means and of how the line works."""
+
+
+def protocol_version() -> str:
+    """Return what both ends of a line must have alike: another version has other messages."""
+    return f"{_LINE}-{program_version()}"[:64]

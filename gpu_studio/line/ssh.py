@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Literal
 
 from gpu_studio.core.messages.message import Greeting, decode_greeting
 from gpu_studio.core.other_pc import PLACES, LineProblem, OtherPc
-from gpu_studio.core.program_version import program_version
+from gpu_studio.core.protocol import protocol_version
 from gpu_studio.core.texts import plain_text
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ class LineGreeting:
         """Why not to talk to the program that has greeted; None if nothing speaks against it."""
         if self.greeting is None:
             return LineProblem.NOT_OURS
-        if self.greeting.version != program_version():
+        if self.greeting.protocol != protocol_version():
             return LineProblem.OTHER_VERSION
         if self._part == "engine" and not self.greeting.has_engine:
             return LineProblem.NO_ENGINE

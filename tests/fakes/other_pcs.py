@@ -76,7 +76,7 @@ class Hello:
         if self._port.refusal is not None:
             return Introduction(self._pc, problem=self._port.refusal)
         there = self._port.engine_there
-        greeting = Greeting(version="", system="linux", engine=there)
+        greeting = Greeting(protocol="", version="", system="linux", engine=there)
         return Introduction(self._pc, greeting)
 
     def close(self) -> None:

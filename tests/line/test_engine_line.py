@@ -130,7 +130,7 @@ def test_an_answer_that_does_not_end_is_cut_off(engine, play, monkeypatch):
         ("greet()\nhear(), hear(), sys.exit(255)", LineProblem.LOST),
         ("", LineProblem.NOT_OURS),
         ("sys.exit(127)", LineProblem.NO_PROGRAM),
-        ("say(encode(msgspec.structs.replace(greeting(), version='0-x')))\nhear()",
+        ("say(encode(msgspec.structs.replace(greeting(), protocol='0-x')))\nhear()",
          LineProblem.OTHER_VERSION),
         ("say(encode(msgspec.structs.replace(greeting(), engine='missing')))\nhear()",
          LineProblem.NO_ENGINE),

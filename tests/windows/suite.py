@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import re
 import time
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from tests.windows.wine_pc import FONTS, PYTHON
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from tests.windows.wine_pc import WindowsPc
 
@@ -34,10 +35,34 @@ _OPTIONS = ("-q", "-p", "tests.windows.expected", "-p", "no:cacheprovider")
 # Without a screen Qt looks for fonts beside itself, and warns that there are none.
 _NO_SCREEN = {"QT_QPA_PLATFORM": "offscreen", "QT_QPA_FONTDIR": FONTS}
 _COUNTS = re.compile(r"^.*\b(?:passed|failed|error|skipped|no tests ran)\b.* in [\d.]+s.*$", re.M)
+_ENDS = ("passed", "failed", "error", "skipped", "xfailed", "xpassed")
+_COUNT = re.compile(r"(\d+) (passed|failed|errors?|skipped|xfailed|xpassed)\b")
 
 
 def tell_now(line: str) -> None:
     print(line, flush=True)
+
+
+def try_twice(steps: Sequence[Callable[[float], bool]], ends_s: float) -> bool:
+    """Take steps side by side, then those that failed once more; return whether all passed.
+
+    Args:
+        steps: each is called with the seconds that it has, and returns whether it passed.
+        ends_s: when all has to be over, on the monotonic clock; the first try has half of it.
+    """
+    for share in (0.5, 1.0):
+        left_s = share * (ends_s - time.monotonic())
+        if left_s <= 0:
+            print("Windows: no time is left, so it counts as failed.", flush=True)
+            return False
+        if share == 1.0:
+            print("Windows: trying once more what failed.", flush=True)
+        with ThreadPoolExecutor(len(steps)) as pool:
+            futures = [pool.submit(step, left_s) for step in steps]
+        steps = [step for step, future in zip(steps, futures, strict=True) if not future.result()]
+        if not steps:
+            return True
+    return False
 
 
 class Account:
@@ -51,8 +76,13 @@ class Account:
         self._lines.append(line.partition("\n")[0])
 
     def tell_all(self) -> None:
-        """Print all that was told."""
-        print("\n".join(["", *self._lines]), flush=True)
+        """Print all that was told, and how many tests ended in which way."""
+        totals: Counter[str] = Counter()
+        for line in self._lines:
+            for count, end in _COUNT.findall(line):
+                totals[end.removesuffix("s") if end == "errors" else end] += int(count)
+        summed = ", ".join(f"{totals[end]} {end}" for end in _ENDS if totals[end])
+        print("\n".join(["", *self._lines, f"Windows, all tests: {summed}"]), flush=True)
 
 
 def run_folders(pc: WindowsPc, account: Account) -> bool:

@@ -83,11 +83,13 @@ class Greeting(Message, frozen=True, kw_only=True):
     """What a program says first: no names, no paths, nothing of the PC's user.
 
     Attributes:
-        version: the program's own; another one's messages differ.
+        protocol: changes with the messages; see `core.protocol.protocol_version`.
+        version: the program's own, to show.
         system: of the PC, as far as commands to type differ.
         engine: whether it has one that can start.
     """
 
+    protocol: Annotated[str, Meta(max_length=64)]
     version: Annotated[str, Meta(max_length=64)]
     system: PcSystem
     engine: EngineReadiness
