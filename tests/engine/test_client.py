@@ -132,16 +132,6 @@ def test_a_heartbeat_is_heard_by_the_window_and_not_by_the_terminal(make_engine)
     assert any(isinstance(event, EngineDescribed) for event in result)
 
 
-def test_a_death_while_nothing_runs_ends_what_is_listened_to(make_engine):
-    engine = make_engine()
-    engine.send(DescribeEngine())
-    result = engine.events()
-    psutil.Process(next(result).pid).kill()
-    assert [type(event) for event in result] == [EngineEnded]
-    engine.send(DescribeEngine())
-    assert isinstance(next(engine.events()), EngineDescribed)
-
-
 def test_after_a_fatal_failure_the_child_is_gone(make_engine, monkeypatch):
     engine = make_engine("fatal")
     (failed,) = engine.run(RUN)

@@ -1,5 +1,4 @@
 import itertools
-import warnings
 from types import SimpleNamespace
 
 import pytest
@@ -72,22 +71,6 @@ def test_a_card_without_cuda_is_refused_with_the_reason(no_cards: None):
 def test_using_what_is_not_a_card_is_refused(two_cards: None, address: str):
     (failed,) = ask(UseDevice(device=address))
     assert failed.failure.kind is FailureKind.NO_SUCH_DEVICE
-
-
-def test_what_torch_warns_of_goes_to_the_log(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-):
-    def is_available() -> bool:
-        warnings.warn("CUDA initialization: CUDA unknown error - this may be", stacklevel=1)
-        return False
-
-    monkeypatch.setattr(torch.cuda, "is_available", is_available)
-    devices._first_state.cache_clear()
-    try:
-        assert devices.accelerator_state().is_available is False
-    finally:
-        devices._first_state.cache_clear()
-    assert "CUDA unknown error" in caplog.text
 
 
 @pytest.mark.parametrize(
@@ -176,11 +159,6 @@ def test_the_error_of_the_start_is_a_value_of_its_own(
         devices._first_state.cache_clear()
     assert not described.cuda_available
     assert described.start_error == StartError(text=text, code=code)
-
-
-def test_a_cpu_build_says_so_whatever_its_error_is(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(torch.version, "cuda", None)
-    assert "built without CUDA" in explain_unavailable("anything", None)
 
 
 def test_the_engine_describes_itself():

@@ -6,16 +6,15 @@ import os
 import threading
 from collections.abc import Iterator
 
-import msgspec
 import pytest
 
-from gpu_studio.core.failure import Failure, FailureKind
-from gpu_studio.core.messages.engine_messages import Heartbeat, RequestFailed, Stop
+from gpu_studio.core.failure import Failure
+from gpu_studio.core.messages.engine_messages import Heartbeat, Stop
 from gpu_studio.core.messages.memory_messages import MemoryRead, ReadMemory
 from gpu_studio.core.messages.message import Event, Request
 from gpu_studio.core.protocol import decode_line, encode
 from gpu_studio.engine import serve as serve_module
-from gpu_studio.engine.serve import EXIT_FATAL, Inbox, Outbox, serve
+from gpu_studio.engine.serve import Inbox, Outbox, serve
 from tests.engine.answers import run_request
 from tests.patience import PATIENCE_S
 
@@ -55,16 +54,6 @@ def test_a_finished_request_is_no_more_the_one_to_stop():
     assert stop.is_set()
 
 
-def test_the_end_of_the_input_stops_all_that_is_left():
-    inbox = Inbox()
-    inbox.add_line(encode(run_request()))
-    jobs = inbox.jobs()
-    _, stop = next(jobs)
-    inbox.close()
-    assert stop.is_set()
-    assert list(jobs) == []
-
-
 class Answers:
     def __init__(self, *events: Event) -> None:
         self._events = events
@@ -99,18 +88,6 @@ def test_it_ends_quietly_when_its_output_is_closed(error: OSError):
         answer = MemoryRead(device="cpu", taken_at_s=0.0)
         assert serve(lines, Broken(error), Answers(answer), lambda code: None) == 0
         requests.close()
-
-
-def test_a_fatal_failure_is_answered_first():
-    out = io.BytesIO()
-    fatal = RequestFailed(failure=Failure(FailureKind.CUDA_ERROR, "over", fatal=True))
-    reader, writer = os.pipe()
-    with os.fdopen(reader, "rb") as lines, os.fdopen(writer, "wb") as requests:
-        requests.write(encode(ReadMemory(device="cpu")) * 2)
-        requests.flush()
-        assert serve(lines, out, Answers(fatal), lambda code: None) == EXIT_FATAL
-        requests.close()
-    assert msgspec.json.decode(out.getvalue())["failure"]["message"] == "over"
 
 
 class Held(Answers):

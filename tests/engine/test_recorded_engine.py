@@ -8,9 +8,8 @@ import pytest
 from gpu_studio.core.benchmark.recording import decode_recording, read_recording, recording_of
 from gpu_studio.core.benchmark.run import Run
 from gpu_studio.core.failure import FailureKind
-from gpu_studio.core.messages.engine_messages import DescribeEngine, EngineDescribed
+from gpu_studio.core.messages.engine_messages import EngineDescribed
 from gpu_studio.core.messages.memory_messages import EmptyCache
-from gpu_studio.core.messages.race_messages import Showing
 from gpu_studio.core.messages.run_messages import (
     RunFinished,
     RunStarted,
@@ -24,7 +23,6 @@ from gpu_studio.core.messages.run_messages import (
 from gpu_studio.core.protocol import encode_all
 from gpu_studio.core.race.contestant import Contestant, race_requests
 from gpu_studio.core.race.pictures import LEARN
-from gpu_studio.core.race.side import RaceSide, RaceTrack, kept_frames
 from gpu_studio.engine.devices.description import describe_engine
 from gpu_studio.engine.dispatcher import Dispatcher
 from gpu_studio.engine.recorded_engine import RecordedEngine
@@ -71,11 +69,6 @@ def test_a_replay_is_the_same_run_marked_as_recorded(recording):
     assert events[0].recording == events[-1].recording == LABEL
 
 
-def test_the_description_says_that_it_is_a_recording(recording):
-    (described,) = RecordedEngine(read_recording(recording)).run(DescribeEngine())
-    assert described.recording == LABEL
-
-
 def test_what_was_not_recorded_is_named(recording):
     engine = RecordedEngine(read_recording(recording))
     (failed,) = engine.run(request(512, dtype="float16"))
@@ -115,26 +108,6 @@ def test_a_run_in_another_mode_is_another_run(recording, tmp_path):
     assert budget_s(transfers=True) is FailureKind.NOT_RECORDED
 
 
-def test_a_run_that_was_recorded_twice_is_replayed_in_that_order(tmp_path):
-    again = [msgspec.structs.replace(event, run_id="again") for event in recorded_run(512)]
-    again[0] = msgspec.structs.replace(again[0], budget_s=7.0)
-    path = tmp_path / "twice.jsonl"
-    path.write_bytes(encode_all([HEADER, *recorded_run(512), *again]))
-    engine = RecordedEngine(read_recording(path), speed=math.inf)
-    replayed = [next(engine.run(request(512))).budget_s for _ in range(3)]
-    assert replayed == [2.0, 7.0, 2.0]
-
-
-def test_a_recording_of_a_replay_keeps_the_first_label(recording, tmp_path):
-    engine = RecordedEngine(read_recording(recording), speed=math.inf)
-    replayed = list(engine.run(request(512)))
-    path = tmp_path / "again.jsonl"
-    header = msgspec.structs.replace(HEADER, title="Test again")
-    path.write_bytes(encode_all([header, *replayed]))
-    events = list(RecordedEngine(read_recording(path), speed=math.inf).run(request(512)))
-    assert events[0].recording == events[-1].recording == LABEL
-
-
 def test_a_stop_ends_the_replay_with_the_samples_so_far(recording):
     engine = RecordedEngine(read_recording(recording), speed=3.0 / 1e-6)
     events = engine.run(request(512))
@@ -148,18 +121,6 @@ CONTESTANTS = (
     Contestant(device="cpu", threads=1),
     Contestant(device="cpu"),
 )
-
-
-@pytest.fixture(scope="module")
-def shown() -> Iterator[tuple[Run, RaceTrack]]:
-    """A run with its frames, as the engine sends them."""
-    dispatcher, track = Dispatcher(), RaceTrack()
-    (request,) = race_requests(LEARN, 16, CONTESTANTS[:1], 0.2, showing=Showing())
-    run = Run(msgspec.structs.replace(request, calls=4))
-    for event in dispatcher.run(run.request, threading.Event()):
-        run.apply(event)
-        track.add(event)
-    return run, track
 
 
 @pytest.fixture(scope="module")
@@ -187,22 +148,3 @@ def test_every_contestant_gets_its_own_run_again(runs: list[Run]):
         assert last.outcome == run.result.outcome
         assert last.conditions.cpu_threads == run.result.conditions.cpu_threads
         assert last.recording == "Test: a race"
-
-
-def test_a_race_that_kept_its_frames_is_replayed_with_its_pictures(shown: tuple[Run, RaceTrack]):
-    run, track = shown
-    recording = recorded([run], kept_frames([RaceSide("CPU", run, track)]))
-    engine = RecordedEngine(recording, speed=float("inf"))
-    events = list(engine.run(run.request))
-    replayed = RaceTrack(events)
-    assert len(replayed.frames) > 1
-    for one, frame in zip(replayed.frames, track.frames, strict=True):
-        assert (one.elapsed_s, one.picture) == (frame.elapsed_s, frame.picture)
-    assert isinstance(events[-1], RunFinished)
-    blind = msgspec.structs.replace(run.request, showing=None)
-    assert not RaceTrack(engine.run(blind)).frames
-
-
-def test_the_frames_are_left_out_unless_they_are_asked_for(shown: tuple[Run, RaceTrack]):
-    (again,) = recorded([shown[0]]).runs
-    assert not RaceTrack(again.events).frames

@@ -52,14 +52,6 @@ def test_what_the_driver_does_not_report_is_unknown():
         assert watch.other_processes is None
 
 
-def test_the_cpu_is_not_asked_of_a_card():
-    sensor = Told()
-    watch = CardWatch(sensor, None)
-    watch.poll()
-    assert watch.clock_mhz() is None
-    assert sensor.asked == []
-
-
 @pytest.mark.parametrize(
     ("reasons", "throttled"),
     [
@@ -102,12 +94,6 @@ def test_what_was_seen_once_stays():
         assert watch.throttled is True
         assert watch.other_processes is True
     assert watched(cool, cool, computing=(1, 1)).other_processes is False
-
-
-def test_the_clock_is_the_cards():
-    sensor = Told(Telemetry(sm_clock_mhz=1468.0))
-    assert CardWatch(sensor, "GPU-7").clock_mhz() == 1468.0
-    assert sensor.asked == ["GPU-7"]
 
 
 class SystemTimes(NamedTuple):

@@ -1,9 +1,6 @@
-import signal
-from dataclasses import replace
-
 import pytest
 
-from tests.soft.child import ChildEndedError, NoAnswerError, RaisedError
+from tests.soft.child import NoAnswerError, RaisedError
 from tests.soft.conftest import MakeChild, MakePc
 from tests.softcards.cards import MIB
 from tests.softcards.catalogue import RTX_3060
@@ -36,37 +33,6 @@ def test_a_sticky_error_ends_the_context(
         one.run("torch.cuda.synchronize()")
     fresh = child(pc)
     assert fresh.run("(torch.ones(2, device='cuda') + 1).shape[0]") == 2
-
-
-def test_a_late_error_comes_only_once_its_kernel_has_run(soft_pc: MakePc, child: MakeChild) -> None:
-    pc = soft_pc(replace(RTX_3060, kernel_ms=300))
-    one = child(pc)
-    one.run("x = torch.empty(16, device='cuda'); torch.cuda.synchronize()")
-    pc.fault("launch", 700, late=True)
-    one.run("x.add_(1); y = torch.empty(4 * MIB, device='cuda')")
-    with pytest.raises(RaisedError, match="an illegal memory access was encountered"):
-        one.run("torch.cuda.synchronize()")
-
-
-def test_an_error_in_the_device_guard_aborts_the_process(soft_pc: MakePc, child: MakeChild) -> None:
-    pc = soft_pc(RTX_3060, RTX_3060)
-    one = child(pc)
-    one.run(READY)
-    pc.fault("launch", 719, sticky=True, set_device=True)
-    one.ask("x.add_(1)")
-    with pytest.raises(ChildEndedError) as ended:
-        one.answer()
-    assert ended.value.returncode == -signal.SIGABRT
-
-
-def test_a_broken_card_leaves_the_other(soft_pc: MakePc, child: MakeChild) -> None:
-    pc = soft_pc(RTX_3060, RTX_3060)
-    one = child(pc)
-    one.run("x, y = (torch.ones(16, device=f'cuda:{i}') for i in (0, 1))")
-    pc.fault("launch", 719, card=0, sticky=True)
-    with pytest.raises(RaisedError, match="unspecified launch failure"):
-        one.run("x.add_(1)")
-    one.run("with torch.cuda.device(1):\n    y.add_(1); torch.cuda.synchronize()")
 
 
 def test_a_lost_card_fails_in_cuda_and_nvml(soft_pc: MakePc, child: MakeChild) -> None:

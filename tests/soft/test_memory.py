@@ -47,32 +47,6 @@ def test_cuda_and_nvml_agree(soft_pc: MakePc, child: MakeChild) -> None:
     ]
 
 
-def test_processes_share_a_card(soft_pc: MakePc, child: MakeChild) -> None:
-    pc = soft_pc(MODERN_1996_MIB)
-    first, second = child(pc), child(pc)
-    first.run("x = torch.empty(1000 * MIB, dtype=torch.uint8, device='cuda')")
-    free, total = second.run("torch.cuda.mem_get_info()")
-    assert free == total - 2 * CONTEXT - 1000 * MIB
-    with pytest.raises(RaisedError) as raised:
-        second.run("torch.empty(1000 * MIB, dtype=torch.uint8, device='cuda')")
-    assert raised.value.kind == "OutOfMemoryError"
-    assert f"Process {first.pid} has 1.04 GiB memory in use" in raised.value.text
-    listed = second.run(
-        NVML + "{str(p.pid): p.usedGpuMemory "
-        "for p in pynvml.nvmlDeviceGetComputeRunningProcesses(handle)}"
-    )
-    assert listed == {str(first.pid): CONTEXT + 1000 * MIB, str(second.pid): CONTEXT}
-
-
-def test_a_killed_process_holds_nothing(soft_pc: MakePc, child: MakeChild) -> None:
-    pc = soft_pc(MODERN_1996_MIB)
-    first, second = child(pc), child(pc)
-    first.run("x = torch.empty(1000 * MIB, dtype=torch.uint8, device='cuda')")
-    first.kill()
-    free, total = second.run("torch.cuda.mem_get_info()")
-    assert free == total - CONTEXT
-
-
 def test_out_of_memory_on_a_gt_1030(soft_pc: MakePc, child: MakeChild) -> None:
     """The sizes of Radosław Śmigielski's "How can I run any code on my GPU, instead on CPU?"."""
     one = child(soft_pc(GT_1030))
@@ -109,20 +83,6 @@ def test_the_published_error_of_a_gt_1030(soft_pc: MakePc, child: MakeChild) -> 
     )
 
 
-def test_memory_taken_by_others_in_the_middle(soft_pc: MakePc, child: MakeChild) -> None:
-    pc = soft_pc(MODERN_1996_MIB)
-    one = child(pc)
-    one.run(FILL + "fill(2)")
-    before, total = one.run("torch.cuda.mem_get_info()")
-    pc.set(0, other_bytes=1200 * MIB)
-    assert one.run("torch.cuda.mem_get_info()") == [before - 1200 * MIB, total]
-    with pytest.raises(RaisedError, match="OutOfMemoryError"):
-        one.run("fill(1)")
-    pc.set(0, other_bytes=0)
-    one.run("fill(1)")
-    assert one.run(ALLOCATOR) == [768 * MIB, 768 * MIB]
-
-
 def test_a_fraction_bounds_the_process(soft_pc: MakePc, child: MakeChild) -> None:
     one = child(soft_pc(MODERN_1996_MIB))
     one.run("torch.cuda.set_per_process_memory_fraction(0.25)\n" + FILL + "fill(1)")
@@ -131,12 +91,3 @@ def test_a_fraction_bounds_the_process(soft_pc: MakePc, child: MakeChild) -> Non
     assert raised.value.kind == "OutOfMemoryError"
     assert "499.00 MiB allowed;" in raised.value.text
     one.run("torch.cuda.set_per_process_memory_fraction(1.0); fill(1)")
-
-
-def test_a_context_that_does_not_fit_is_out_of_memory(soft_pc: MakePc, child: MakeChild) -> None:
-    pc = soft_pc(MODERN_1996_MIB)
-    pc.set(0, other_bytes=1990 * MIB)
-    one = child(pc)
-    with pytest.raises(RaisedError) as raised:
-        one.run("torch.empty(1, device='cuda')")
-    assert raised.value.text.startswith("CUDA error: out of memory")

@@ -207,21 +207,6 @@ def test_each_end_has_its_next_action(record: CheckRecord, words: str) -> None:
     assert words in record.next_action
 
 
-def test_a_disagreement_does_not_call_the_card_broken() -> None:
-    finding = CheckFinding(
-        kind="disagreement", severity="error", stage="load", count=3,
-        sentence="PyTorch and this card disagree on addcmul_ with a transposed tensor.",
-    )  # fmt: skip
-    assert of("failed", findings=(finding,)).sentence == finding.sentence
-
-
-def test_a_partial_check_says_what_was_tested() -> None:
-    assert of("partial", "skipped").sentence == (
-        "No errors found so far, but not everything was tested. Tested: load and heat."
-    )
-    assert of("skipped").sentence == "Nothing was tested."
-
-
 def test_the_first_line_has_the_share_of_all_video_memory() -> None:
     gib = 1 << 30
     coverage = MemoryCoverage(
@@ -307,18 +292,6 @@ def test_what_a_record_cannot_rule_out_is_written_for_its_device() -> None:
     assert any("596" in one and "other programs" in one for one in record_limits(check_record()))
     stopped = record_limits(check_record(stop_in="memory"))
     assert "did not run: PCIe link." in stopped[0]
-
-
-def test_untested_memory_is_a_limit_only_if_some_was_left_out() -> None:
-    def left_out(record: CheckRecord) -> list[str]:
-        return [one for one in record_limits(record) if one.startswith("Faults in ")]
-
-    record = check_record()
-    assert record.coverage is not None
-    assert len(left_out(record)) == 1
-    whole = msgspec.structs.replace(record.coverage, tested_bytes=record.coverage.total_bytes)
-    assert not left_out(msgspec.structs.replace(record, coverage=whole))
-    assert not left_out(msgspec.structs.replace(record, coverage=None))
 
 
 def test_the_facts_of_a_card_have_its_heat_and_clock_with_their_limits() -> None:

@@ -1,8 +1,5 @@
 from typing import Any
 
-import pytest
-
-from gpu_studio.core.benchmark.run import Run
 from gpu_studio.core.messages.race_messages import FramesOpened, RaceOutcome
 from gpu_studio.core.notice import Tone
 from gpu_studio.core.packed_frame import PackedFrame
@@ -16,7 +13,7 @@ from gpu_studio.core.race.stage_view import (
     picture_order,
 )
 from gpu_studio.core.race.verdict import judge
-from tests.core.race.racing import CARD, CPU, ONE, over, request
+from tests.core.race.racing import CARD, CPU, ONE, over
 
 PHOTO = PackedFrame(b"photo", 2, 2)
 
@@ -62,13 +59,6 @@ def test_the_result_has_the_paces_and_the_interval_of_the_sentence() -> None:
         assert fact in view.foot
 
 
-def test_at_the_finish_both_stand_where_they_were() -> None:
-    slow, fast = race(now_s=2.0).stage().lanes
-    assert (fast.share, fast.steps, fast.is_reached) == (1.0, "200 of 200", True)
-    assert (slow.share, slow.is_reached) == (pytest.approx(0.5, abs=0.03), False)
-    assert fast.state_tone is Tone.GOOD
-
-
 def test_before_the_finish_the_words_say_who_leads() -> None:
     view = race(now_s=1.0).stage()
     assert plain(view.headline) == "cuda:0 is 2.0 × faster so far"
@@ -89,14 +79,6 @@ def test_the_worst_doubt_stands_beside_it_with_the_number_of_the_others() -> Non
     view = moment(side(CPU, 0.05, throttled=True, other_processes=True), side(CARD, 0.01)).stage()
     assert view.trust == "Busy CPU · 1 more"
     assert view.trust_tone is Tone.AMBER
-
-
-def test_a_side_that_drew_nothing_yet_shows_what_is_to_come() -> None:
-    waiting = RaceSide("CPU", Run(request(CPU)))
-    running = Moment(LEARN, [waiting, waiting], ["cpu", "cpu"], is_running=True, photo=PHOTO)
-    lane = running.lane(0)
-    assert (lane.picture, lane.is_to_come, lane.state) == (PHOTO, True, "Ready")
-    assert running._replace(photo_identity="another").lane(0).picture is None
 
 
 def test_a_film_ends_with_the_result_and_is_short_enough() -> None:

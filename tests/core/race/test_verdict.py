@@ -14,7 +14,7 @@ from gpu_studio.core.race.contestant import (
     race_requests,
     usual_contestants,
 )
-from gpu_studio.core.race.pictures import GROW, LEARN, PICTURES
+from gpu_studio.core.race.pictures import GROW, LEARN
 from gpu_studio.core.race.verdict import judge
 from tests.core.race.racing import CARD, CPU, ONE, over, request
 from tests.fakes.run_answers import batch, started
@@ -46,18 +46,6 @@ def test_names(contestant: Contestant, name: str):
     assert contestant_name(over(contestant, 1e-3)) == name
 
 
-def test_the_precision_is_named_only_if_it_differs():
-    half = over(Contestant(device="cpu", dtype="float16"), 1e-3)
-    assert contestant_name(half, [half]) == "all 4 CPU threads"
-    assert contestant_name(half, [half, over(CPU, 1e-3)]) == "all 4 CPU threads in float16"
-
-
-@pytest.mark.parametrize("picture", PICTURES, ids=lambda one: one.name)
-def test_every_picture_offers_its_default(picture):
-    assert picture.race.default_size in picture.sizes
-    assert "float32" in picture.dtypes
-
-
 def test_the_faster_one_leads_by_the_ratio_of_the_bars():
     """The slower one is as it stood when the first one finished."""
     verdict = judge(LEARN, [over(CPU, 30e-3, 200, reached=False), over(CARD, 10e-3, 600)])
@@ -71,13 +59,6 @@ def test_the_faster_one_leads_by_the_ratio_of_the_bars():
     )
 
 
-def test_two_equal_contestants_tie():
-    finished = judge(LEARN, [over(ONE, 10e-3), over(CPU, 10e-3)]).finished
-    assert (finished.leader, finished.undecided) == (None, False)
-    assert finished.ratio == pytest.approx(1.0)
-    assert finished.sentence.startswith("A tie: ")
-
-
 def test_a_wrong_result_never_wins():
     finished = judge(LEARN, [over(CPU, 30e-3), over(CARD, 1e-3, verified=False)]).finished
     assert (finished.leader, finished.ratio, finished.undecided) == (None, None, True)
@@ -88,15 +69,6 @@ def test_a_wrong_result_never_wins():
 def test_beside_other_programs_a_ghost_is_not_beaten_by_a_run_of_another_time():
     busy = over(CPU, 50e-3, other_processes=True)
     assert judge(LEARN, [busy, over(CARD, 10e-3)]).finished.undecided
-
-
-def test_large_type_says_the_ratio_of_the_sentence():
-    sure = judge(LEARN, [over(CPU, 30e-3), over(CARD, 10e-3)])
-    doubtful = judge(LEARN, [over(CPU, 26e-3), over(CARD, 10e-3, throttled=True)])
-    assert (sure.headline, doubtful.headline) == ("3.0\u202f× faster", "About 3\u202f× faster")
-    for verdict in (sure, doubtful):
-        assert verdict.headline[1:] in verdict.finished.sentence
-    assert judge(LEARN, [over(CPU, 10e-3), over(CARD, 10e-3)]).headline == "A tie"
 
 
 def test_of_three_the_fastest_right_one_leads_the_second():
@@ -118,13 +90,6 @@ def test_a_contestant_whose_engine_died_keeps_its_steps_and_says_so():
     assert card.step_median_s is None
     assert "did not finish: The system ended PyTorch" in finished.sentence
     assert (finished.leader, finished.undecided) == (None, False)
-
-
-def test_a_contestant_that_never_ran_is_said_so_once():
-    finished = judge(LEARN, [over(CPU, 30e-3), Run(request(CARD))]).finished
-    assert finished.contestants[1].failure == "did not run"
-    assert finished.sentence.endswith(" did not run.")
-    assert finished.sentence.count("did not") == 1
 
 
 def test_a_recording_is_named_where_it_differs():

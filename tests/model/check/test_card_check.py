@@ -32,11 +32,6 @@ def folder(tmp_path: Path) -> CheckFolder:
     return CheckFolder(tmp_path / "checks", "two")
 
 
-def hurry(check: CardCheck) -> None:
-    """Wait for the end of a replaced engine no longer than a moment."""
-    assert check._session is not None
-
-
 def paused(engines: Engines) -> ScriptedEngine:
     wait_until(lambda: any(engine.paused.is_set() for engine in engines.made))
     return next(engine for engine in engines.made if engine.paused.is_set())
@@ -94,7 +89,6 @@ def test_an_engine_that_a_signal_holds_up_is_a_pause(check: CardCheck, engines: 
     check.start()
     wait_in(check, engines, "compute")
     answer_with(engines)
-    hurry(check)
     check._silence.ended.emit()
     record = finish(check)
     assert (record.verdict, len(record.pauses)) == ("passed", 1)
@@ -112,7 +106,6 @@ def test_an_engine_that_a_driver_keeps_alive_is_left_behind(
     check.start()
     engine = paused(engines)
     wait_in(check, engines, "compute")
-    hurry(check)
     limit(monkeypatch, check_step_s=0.001)
     check._expect_event()
     record = finish(check)
@@ -241,7 +234,6 @@ def test_a_sleep_is_no_fault_and_its_stage_runs_again(check: CardCheck, engines:
     check.start()
     wait_in(check, engines, "memory")
     answer_with(engines)
-    hurry(check)
     sleeper.sleep(pause_s)
     record = finish(check)
 

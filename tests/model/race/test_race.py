@@ -99,21 +99,6 @@ def test_an_engine_that_is_killed_within_a_slice_keeps_the_side_that_finished(
     assert race.crossover is None
 
 
-def test_a_race_that_is_over_can_be_watched_again(qtbot: QtBot, race: Race) -> None:
-    run(qtbot, race)
-    finish_s = race.now_s
-    moments: list[float] = []
-    race.moment_changed.connect(lambda: moments.append(race.now_s))
-
-    race.replay()
-    qtbot.waitUntil(lambda: any(0 < moment < finish_s for moment in moments))
-    assert race.is_replaying
-    race.replay()
-
-    assert not race.is_replaying
-    assert race.now_s == finish_s
-
-
 def test_the_devices_of_another_pc_race_there(
     qtbot: QtBot, race: Race, attic: Pc, racing: Engines, other_pcs: OtherPcs
 ) -> None:

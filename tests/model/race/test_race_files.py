@@ -81,15 +81,6 @@ def refusal(path: Path, decoder: str = DECODER) -> str:
     return str(refused.value)
 
 
-def test_a_picture_is_decoded_in_a_child(tmp_path: Path) -> None:
-    (tmp_path / "a picture, ö.png").write_bytes(png_bomb(1024, 512, 8, 2))
-
-    photo = opened(tmp_path / "a picture, ö.png")
-
-    assert isinstance(photo, Photo)
-    assert (photo.name, photo.picture.pixels.shape) == ("a picture, ö.png", (256, 512, 3))
-
-
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such files")
 def test_a_pipe_and_an_svg_that_names_one_are_refused_and_wait_for_nobody(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.png")

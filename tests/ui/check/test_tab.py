@@ -11,7 +11,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QComboBox, QFileDialog, QLabel, QPushButton, QTabWidget
 from pytestqt.qtbot import QtBot
 
-from gpu_studio.core.check.check_file import encode_record, read_record
+from gpu_studio.core.check.check_file import read_record
 from gpu_studio.core.check.check_folder import CheckFolder
 from gpu_studio.core.check.stages import PLANTED_FAULTS, PLANTED_MARK
 from gpu_studio.model.pages import CHECK
@@ -26,7 +26,6 @@ from tests.driving.window import (
     choose,
     choose_data,
     click,
-    drop,
     find,
     open_tab,
     places,
@@ -38,7 +37,6 @@ from tests.driving.window import (
 )
 from tests.fakes.check_answers import (
     answer_with,
-    check_record,
     check_until,
     hot_card,
     requests_of,
@@ -356,19 +354,3 @@ def test_the_devices_tab_leads_to_the_check_of_its_card(window: MainWindow) -> N
     assert in_front(window) == "Check"
     wait_until(lambda: find(window, "check.run").isEnabled())
     assert find(window, "check.device", QComboBox).currentText() == "GT 1030"
-
-
-def test_a_record_dropped_while_a_check_runs_has_to_wait_and_it_is_reported(
-    window: MainWindow, engines: Engines, tmp_path: Path
-) -> None:
-    answer_with(engines, pause_in="memory")
-    open_tab(window, "Check")
-    click(window, "check.run")
-    engine = paused(engines)
-    path = tmp_path / "record.json"
-    path.write_bytes(encode_record(check_record({"memory": (wrong_bit(),)})))
-    assert drop(window, path)
-
-    wait_until(lambda: "check is running" in text(window, "check.outcome"))
-    engine.go()
-    wait_until(lambda: find(window, "check.run").isEnabled())

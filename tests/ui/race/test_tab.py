@@ -1,4 +1,3 @@
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -333,23 +332,6 @@ def test_a_race_is_saved_as_a_picture_and_opens_again_as_a_ghost(
     assert tab.race.verdict.finished.contestants[0].recording.startswith("saved")
     choose(tab, "race.contestants.left", "CPU, 1 thread")
     assert tab.race.ghost is None
-
-
-def test_a_race_is_saved_as_an_animation_under_a_dated_name(
-    tab: RaceTab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked: list[tuple[object, ...]] = []
-    answer = str(tmp_path / "race")
-    monkeypatch.setattr(
-        QFileDialog, "getSaveFileName", lambda *args: asked.append(args) or (answer, "")
-    )
-    run(tab)
-    pick(tab, "animation")
-    wait_until(lambda: text(tab, "race.outcome") == f"Saved as {answer}.webp")
-    assert re.fullmatch(r"race-\d{4}-\d\d-\d\d-\d{6}\.webp", Path(str(asked[0][2])).name)
-    assert (tmp_path / "race.webp").read_bytes()[8:12] == b"WEBP"
-    click(tab, "race.picture.paint")
-    assert "Saved" not in text(tab, "race.outcome"), "it was about the race before"
 
 
 def test_full_screen_is_the_race_alone_again_and_again_until_esc(
