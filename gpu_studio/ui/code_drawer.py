@@ -9,6 +9,7 @@ from PySide6.QtCore import QEvent, QObject, Qt, Signal
 from PySide6.QtGui import QAction, QFontDatabase, QGuiApplication, QTextOption
 from PySide6.QtWidgets import QHBoxLayout, QMenu, QPlainTextEdit, QToolButton
 
+from gpu_studio.core.switcher.whole_snippet import runs_as_it_stands
 from gpu_studio.ui.flow_row import FlowRow
 from gpu_studio.ui.icons import icon
 from gpu_studio.ui.page_parts import fill_menu
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 
 _PASTED = "Runs as is in any Python with PyTorch. The code follows the page that you see."
+_STARTED = "Needs several processes: see its first line for how to start them."
 _NOTHING = "Run something on this page, and its PyTorch code appears here."
 _LEAST_COLUMNS, _MOST_COLUMNS = 40, 64  # of code; longer lines wrap
 _PASTE = (
@@ -206,7 +208,7 @@ class CodeDrawer(Card):
         self._shown = snippet
         self._text.setPlainText(snippet)
         self._copy.setEnabled(bool(snippet))
-        self._note.setText(_PASTED)
+        self._note.setText(_PASTED if runs_as_it_stands(snippet) else _STARTED)
         self._note.setVisible(bool(snippet))
 
     def _copy_code(self) -> None:

@@ -103,6 +103,16 @@ _RUN = """
 click(window, "benchmark.run")
 wait(lambda: studio.session.state is EngineState.BUSY)
 """
+_REPLICAS = """
+request = RunWorkload(
+    run_id="1", workload="data_parallel", device="cpu", size=16, dtype="float32", budget_s=3600.0,
+    options={"way": "DistributedDataParallel", "processes": "2"},
+)
+reply = studio.session.submit(request)
+events = []
+reply.event_received.connect(lambda event: events.append(type(event).__name__))
+wait(lambda: "SamplesMeasured" in events)
+"""
 _HELD_ENGINE = _WORK + "engine.suspend()\n"
 _HELD_SENSORS = """
 open_tab(window, "Devices")
@@ -140,6 +150,7 @@ CLOSING: dict[str, tuple[str, int]] = {
     "start": (_BEFORE_ITS_FIRST_PAINT, 0),
     "engine starts": (_ENGINE_STARTS, 2),
     "run": (READY + _RUN, 2),
+    "replicas": (READY + _REPLICAS, 5),
     "held engine": (_WITHOUT_PYTORCH + READY + _HELD_ENGINE, 2),
     "held sensors": (_WITHOUT_PYTORCH + READY + _HELD_SENSORS, 2),
     "sensors and their log": (_WITHOUT_PYTORCH + READY + _SENSORS_AND_THEIR_LOG, 2),

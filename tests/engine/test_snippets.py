@@ -8,7 +8,7 @@ from gpu_studio.core.check.stages import check_code
 from gpu_studio.core.messages.engine_messages import DescribeEngine
 from gpu_studio.core.messages.placement_messages import PlaceFinished, PlaceModel
 from gpu_studio.core.messages.run_messages import RunStarted
-from gpu_studio.core.switcher.whole_snippet import snippet_for_device
+from gpu_studio.core.switcher.whole_snippet import runs_as_it_stands, snippet_for_device
 from gpu_studio.engine import device
 from gpu_studio.engine.device import AcceleratorState
 from gpu_studio.engine.memory import caching_allocator
@@ -16,6 +16,8 @@ from gpu_studio.engine.pitfalls.pitfall import Pitfall
 from gpu_studio.engine.pitfalls.registry import PITFALLS, find_pitfall
 from gpu_studio.engine.switcher import placement
 from gpu_studio.engine.switcher.placement import MODELS
+from gpu_studio.engine.workloads.case import make_case
+from gpu_studio.engine.workloads.registry import find_workload
 from tests.engine.answers import ask, only, run_request
 
 
@@ -51,6 +53,15 @@ def test_a_placements_snippet_moves_the_model(
     assert first.endswith(f"torch.{dtype or 'float32'} cpu")
     assert len(tensors) == finished.tensors
     assert all(line.endswith(" cpu") for line in tensors)
+
+
+def test_the_lines_that_torchrun_starts_are_not_said_to_run_as_they_stand():
+    workload = find_workload("data_parallel")
+    for way, is_pasted in (("DataParallel", True), ("DistributedDataParallel", False)):
+        case = make_case(
+            workload.description, torch.device("cpu"), 64, options={"way": way, "processes": "2"}
+        )
+        assert runs_as_it_stands(workload.snippet(case)) is is_pasted
 
 
 # The others are run as scripts when their pitfall is: see pitfalls/test_measured.
@@ -122,6 +133,8 @@ def test_on_a_pc_with_several_cards_a_snippet_begins_with_their_order(cards: Cal
     assert device.complete(order + snippet) == order + snippet
     assert device.complete("import torch\n") == "import torch\n"
     assert device.complete("import os\n\n" + snippet) == order + snippet
+    remark = "# Save this as share.py.\n"
+    assert device.complete(f"{remark}import os\n{snippet}") == remark + order + snippet
     cards(0)
     assert device.complete(snippet) == snippet
 

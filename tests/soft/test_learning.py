@@ -162,14 +162,18 @@ def test_dataparallel_splits_a_batch_among_the_cards(soft_pc: MakePc, child: Mak
     pc = soft_pc(GTX_1650, RTX_3060)
     one = child(pc, CUDA_DEVICE_ORDER="PCI_BUS_ID")
     one.run(PRELUDE + COPIES)
-    one.run("workload, shared = case('data_parallel', 'cuda:1', 64, cards='2')")
+    one.run("workload, shared = case('data_parallel', 'cuda:1', 64, processes='2')")
     one.run("call = workload.prepare(shared); call(); torch.cuda.synchronize()")
     first, second = pc.use_of(one.pid).cards
     assert first.launches > 0
     assert second.launches > 0
+    rates = one.run("call.curves()['samples a second']")
+    assert len(rates) == 2
     found = one.run("call.findings()")
     assert "32 on cuda:0, 32 on cuda:1" in found[0]
-    assert one.run("workload.check(case('data_parallel', 'cuda:1', cards='2')[1])") is None
+    assert "collected on cuda:1" in found[0]
+    assert "2 cards " in found[1]
+    assert one.run("workload.check(case('data_parallel', 'cuda:1', processes='2')[1])") is None
 
 
 @pytest.mark.parametrize(
@@ -195,10 +199,23 @@ def test_snippets_for_a_card_run_as_they_stand(
     assert first.launches == 0
 
 
+def test_a_group_of_processes_shares_two_cards(shared: Shared) -> None:
+    """Soft cards have no NCCL, so this is also how a PC is served if NCCL cannot work."""
+    options = {"way": "DistributedDataParallel", "processes": "2"}
+    result = run(shared.one, "data_parallel", 64, "cuda:1", **options)
+    assert "32 on cuda:1, 32 on cuda:0" in result.details.findings[0]
+    assert "by gloo. NCCL does not work here" in result.details.findings[1]
+    assert result.details.curves["sharers"] == (1.0, 2.0)
+    assert result.verified is False
+    assert (
+        result.details.peak_allocated_bytes is None
+    )  # it is of other processes, and not asked for
+
+
 def test_a_missing_nccl_is_one_sentence(shared: Shared) -> None:
     one = shared.one
     request = run_request(
-        workload="data_parallel", device="cuda:0", size=64, options={"cards": "2"}
+        workload="data_parallel", device="cuda:0", size=64, options={"processes": "2"}
     )
     failed = one.ask(request)[-1]
     assert isinstance(failed, RunFailed)

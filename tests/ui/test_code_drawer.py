@@ -8,7 +8,7 @@ from gpu_studio.core.benchmark.own_code import EXAMPLES
 from gpu_studio.model.pages import BENCHMARK, DEVICES
 from gpu_studio.ui.code_drawer import CodeDrawer
 from gpu_studio.ui.tabs import tab_of
-from tests.driving.window import click, find, open_tab, sees
+from tests.driving.window import click, find, open_tab, sees, text
 
 
 @pytest.fixture
@@ -80,6 +80,15 @@ def test_the_code_is_that_of_the_page_in_front(window, studio):
     assert QGuiApplication.clipboard().text() == "# a run\n"
     open_tab(window, "Devices")
     assert code(window) == ""
+
+
+def test_what_torchrun_has_to_start_is_not_said_to_run_as_it_stands(window, studio):
+    click(window, "code.open")
+    studio.snippets.show("# Save this as share.py, then: torchrun share.py\n", DEVICES)
+    started_by_torchrun = text(window, "code.note")
+    assert "processes" in started_by_torchrun
+    studio.snippets.show("import torch\n", DEVICES)
+    assert text(window, "code.note") not in ("", started_by_torchrun)
 
 
 def test_own_code_is_pasted_here_and_the_pages_code_comes_back(window, studio, qtbot):

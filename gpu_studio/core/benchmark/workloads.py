@@ -263,10 +263,12 @@ CUSTOM_KERNEL = WorkloadDescription(
 
 DATA_PARALLEL = WorkloadDescription(
     name="data_parallel",
-    title="One batch, several cards",
+    takes_turns=False,
+    title="One batch, several devices",
     sentence=(
-        "Several cards each learn from a part of the batch, and their gradients are combined: "
-        "worth it when a step takes longer than the combining."
+        "Several cards, or several processes on the CPU, each learn from a part of the batch "
+        "and then agree on what they learned: worth it when a step takes longer than the "
+        "agreeing."
     ),
     dtypes=("float32",),
     sizes=(64, 128, 256, 512, 1024, 2048),
@@ -277,18 +279,27 @@ DATA_PARALLEL = WorkloadDescription(
     ),
     options=(
         WorkloadOption(
-            name="cards",
-            title="Cards",
-            sentence="The number of cards that share the batch, by DataParallel.",
+            name="way",
+            title="Way",
+            sentence=(
+                "DataParallel is one program that splits each batch; DistributedDataParallel "
+                "is a process for each device, started by torchrun on this PC."
+            ),
+            values=("DataParallel", "DistributedDataParallel"),
+        ),
+        WorkloadOption(
+            name="processes",
+            title="Cards or processes",
+            sentence="The number of cards that share the batch; on the CPU, of processes.",
             values=("1", "2", "4"),
         ),
     ),
     size_title="Samples in the whole batch",
     size_text="batch of {size}",
-    device_kinds=("cuda",),
     refuses={
         "transfers": "data_parallel always splits and copies every batch.",
         "cold": "data_parallel uses several caches that the program cannot overwrite.",
+        "naive": "data_parallel has its own clock, in processes that are already synchronized.",
     },
 )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from gpu_studio.core.device_name import is_cpu, torch_module
 
 _IMPORT = "import os\n"
+_STARTED_AS_FILE = "# Save this as"
 _ON_DEVICE = """\
 import torch
 
@@ -35,11 +36,24 @@ def complete(snippet: str, *, device_count: int, visible_devices: str | None) ->
         lines.insert(0, 'os.environ["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"\n')
     if not lines or "CUDA_DEVICE_ORDER" in snippet:
         return snippet
-    rest = snippet.removeprefix(_IMPORT).lstrip("\n")
-    return f"{_IMPORT}\n{''.join(lines)}\n{rest}"
+    remark, rest = _split_remark(snippet)
+    rest = rest.removeprefix(_IMPORT).lstrip("\n")
+    return f"{remark}{_IMPORT}\n{''.join(lines)}\n{rest}"
+
+
+def runs_as_it_stands(snippet: str) -> bool:
+    """Return whether a snippet runs when pasted; some must be started as a file."""
+    return not snippet.startswith(_STARTED_AS_FILE)
 
 
 def snippet_for_device(address: str) -> str:
     """Return lines that make a device the current one and a tensor there, for `complete`."""
     line = "" if is_cpu(address) else f"{torch_module(address)}.set_device(device)\n"
     return _ON_DEVICE.format(address=address, set_device=line)
+
+
+def _split_remark(snippet: str) -> tuple[str, str]:
+    """Return the comment at the start of a snippet, and the lines below it."""
+    lines = snippet.splitlines(keepends=True)
+    count = next((at for at, line in enumerate(lines) if not line.startswith("#")), len(lines))
+    return "".join(lines[:count]), "".join(lines[count:])

@@ -29,17 +29,19 @@ Feature = Literal[
     "memory limit",
     "head start",
     "convolution switches",
+    "DataParallel",
     "CUDA_VISIBLE_DEVICES",
 ]
 """What some kinds of devices lack.
 
 They are kernels of one's own, the list of the allocator's segments, a limit for its memory, a way
-to let the device wait while work queues up, the two switches of `cudnn_flags`, and the variable
-that hides cards.
+to let the device wait while work queues up, the two switches of `cudnn_flags`, copies of a network
+on several devices in one process, and the variable that hides cards.
 """
 
 
 _LACKS: dict[Feature, str] = {
+    "DataParallel": "PyTorch has only one CPU.",
     "CUDA_VISIBLE_DEVICES": "This variable hides cards, and the CPU is none.",
     "custom kernels": "PyTorch loads no kernels onto the CPU.",
     "segments": "The CPU has no segments: PyTorch allocates its memory directly.",
@@ -70,6 +72,11 @@ class Accelerator:
     def build(self) -> str | None:
         """The version of the maker's software that this PyTorch is built for; None without it."""
         return None
+
+    @property
+    def process_group_backends(self) -> tuple[str, ...]:
+        """What processes on several of these devices can talk through, best first."""
+        return ("gloo",)
 
     def is_available(self) -> bool:
         """Return whether PyTorch can use such a device; may warn."""

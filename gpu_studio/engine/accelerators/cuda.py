@@ -46,6 +46,11 @@ class Cuda(CardAccelerator):
     def build(self) -> str | None:
         return torch.version.cuda
 
+    @property
+    def process_group_backends(self) -> tuple[str, ...]:
+        """Best first: nccl is not on Windows."""
+        return ("nccl", "gloo") if torch.distributed.is_nccl_available() else ("gloo",)
+
     def explain(self, text: str) -> str:
         return explain_unavailable(text, os.environ.get("CUDA_VISIBLE_DEVICES"))
 

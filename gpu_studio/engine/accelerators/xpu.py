@@ -37,6 +37,12 @@ class Xpu(CardAccelerator):
         version: str | None = getattr(torch.version, "xpu", None)
         return version
 
+    @property
+    def process_group_backends(self) -> tuple[str, ...]:
+        """Best first: Intel's own, which is on Linux only."""
+        ask: Any = getattr(torch.distributed, "is_xccl_available", None)
+        return ("xccl", "gloo") if ask is not None and ask() else ("gloo",)
+
     def explain(self, text: str) -> str:
         return explain_unavailable(text, os.environ.get("ZE_AFFINITY_MASK"))
 
@@ -57,6 +63,11 @@ class Xpu(CardAccelerator):
                 return (
                     "PyTorch cannot let an Intel card wait, so launching and computing cannot be "
                     "told apart."
+                )
+            case "DataParallel":
+                return (
+                    "DataParallel copies the network with CUDA's functions, which Intel cards do "
+                    "not have: choose DistributedDataParallel."
                 )
             case "CUDA_VISIBLE_DEVICES":
                 return (

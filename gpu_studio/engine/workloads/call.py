@@ -21,7 +21,7 @@ class Call(ABC):
     another class for work that holds something (a process, a data set) or has findings.
     """
 
-    # Whether several calls may form one sample. An epoch is one by itself.
+    # Whether several calls may form one sample. An epoch or a call to other processes is a sample.
     is_batched: bool = True
     # Whether each round makes the call anew: it then says how much its place in memory matters.
     is_made_anew: bool = False
@@ -34,6 +34,13 @@ class Call(ABC):
     def function(self) -> Callable[[], object]:
         """The function to time; a plain function saves a tenth of a microsecond."""
         return self
+
+    def elapsed_s(self) -> float | None:
+        """Return the last call's time by the call's own clock; None means the stopwatch's.
+
+        This is for work that is timed elsewhere: in other processes, after they have synchronized.
+        """
+        return None
 
     def timed_by(self, stopwatch: Stopwatch) -> Stopwatch:
         """Return the stopwatch for batches of `function`; one may do more around a batch."""

@@ -9,7 +9,6 @@ import torch
 from torch import nn
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from contextlib import AbstractContextManager
 
 INPUTS, HIDDEN, CLASSES = 784, 1024, 10
@@ -36,27 +35,11 @@ class Training:
         self._device = device
         self._autocast_dtype = autocast_dtype
         self.network = build_network().to(device, dtype)
-        self._model: nn.Module = self.network
         self._optimizer = torch.optim.SGD(
             self.network.parameters(), lr=LEARNING_RATE, momentum=MOMENTUM
         )
         # bfloat16 has the range of float32; only float16 needs scaled gradients.
         self._scaler = torch.amp.GradScaler(device.type, enabled=autocast_dtype is torch.float16)
-
-    def share(self, devices: Sequence[torch.device]) -> None:
-        """Let several cards share each batch from now on; the first of them is the device."""
-        self._model = nn.DataParallel(self.network, device_ids=list(devices))
-
-    def shares(self, inputs: torch.Tensor) -> list[tuple[str, int]]:
-        """Return which device gets how many samples of a batch."""
-        seen: list[tuple[str, int]] = []
-
-        def note(module: nn.Module, inputs: tuple[torch.Tensor, ...]) -> None:
-            seen.append((str(inputs[0].device), len(inputs[0])))
-
-        with self.network.register_forward_pre_hook(note):
-            self._model(inputs)
-        return seen
 
     def step(self, inputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
         """Train on one batch; return its loss, on the device.
@@ -67,7 +50,7 @@ class Training:
         """
         self._optimizer.zero_grad()
         with self._autocast():
-            loss = nn.functional.cross_entropy(self._model(inputs), targets)
+            loss = nn.functional.cross_entropy(self.network(inputs), targets)
         self._scaler.scale(loss).backward()
         self._scaler.step(self._optimizer)
         self._scaler.update()

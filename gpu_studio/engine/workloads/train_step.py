@@ -84,15 +84,7 @@ class TrainStep(Workload):
         )
 
     def prepare(self, case: Case) -> Call:
-        return TrainStepCall(case, partial(self.training, case))
-
-    def training(self, case: Case) -> Training:
-        """Return a network that has learned nothing yet."""
-        return Training(case.device, case.dtype, _autocast_dtype(case))
-
-    def lines(self, case: Case) -> str:
-        """Return the lines of the script that follow the network."""
-        return ""
+        return TrainStepCall(case)
 
     def computes_in(self, case: Case) -> str:
         """Return the dtype of the products: AMP's dtype, or that of the weights."""
@@ -104,7 +96,7 @@ class TrainStep(Workload):
     def verify(self, case: Case) -> Verification:
         """Compare the changes of two steps with the same steps in float64 on the CPU."""
         autocast_dtype = _autocast_dtype(case)
-        training = self.training(case)
+        training = Training(case.device, case.dtype, autocast_dtype)
         products: list[torch.dtype] = []
         hook = training.network[0].register_forward_hook(
             lambda _layer, _inputs, output: products.append(output.dtype)
@@ -126,7 +118,7 @@ class TrainStep(Workload):
             kind=case.device.type,
             dtype=autocast_dtype or torch.get_autocast_dtype(case.device.type),
             amp=autocast_dtype is not None,
-            network=NETWORK_LINES + self.lines(case),
+            network=NETWORK_LINES,
             inputs=INPUTS,
             classes=CLASSES,
             rate=LEARNING_RATE,
@@ -140,12 +132,14 @@ class TrainStepCall(Call):
 
     Args:
         case: the device, the batch size, and AMP.
-        begin: returns a network that has learned nothing yet.
     """
 
-    def __init__(self, case: Case, begin: Callable[[], Training]) -> None:
-        self._case, self._begin = case, begin
-        self._training = begin()
+    def __init__(self, case: Case) -> None:
+        self._case = case
+        self._begin: Callable[[], Training] = partial(
+            Training, case.device, case.dtype, _autocast_dtype(case)
+        )
+        self._training = self._begin()
         self._batch = tuple(part.to(case.device) for part in make_batch(case.size))
         self._step = partial(self._training.step, *self._batch)
         self._losses: tuple[float, ...] = ()
@@ -193,7 +187,7 @@ class TrainStepCall(Call):
 
 def _autocast_dtype(case: Case) -> torch.dtype | None:
     """Return AMP's dtype; None means no AMP."""
-    if case.options.get("amp", "off") == "off":
+    if case.options["amp"] == "off":
         return None
     if case.options["amp_dtype"] == "default":
         return torch.get_autocast_dtype(case.device.type)

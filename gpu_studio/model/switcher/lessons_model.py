@@ -93,7 +93,13 @@ EXPERIMENTS = (
         "if computing takes longer than combining the results.",
     ),
 )  # fmt: skip
-WAYS = {SEVERAL_CARDS: ({"cards": "1"}, {"cards": "2"})}
+WAYS = {
+    SEVERAL_CARDS: (
+        {"way": "DataParallel", "processes": "1"},
+        {"way": "DataParallel", "processes": "2"},
+        {"way": "DistributedDataParallel", "processes": "2"},
+    )
+}
 """The options of each way, by workload; of the others, every value of the first option."""
 
 

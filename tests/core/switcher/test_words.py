@@ -12,6 +12,7 @@ from gpu_studio.core.switcher.placement_words import (
 )
 from gpu_studio.core.switcher.whole_snippet import (
     complete,
+    runs_as_it_stands,
     snippet_for_device,
 )
 from tests.fakes.switching_answers import place_finished
@@ -164,3 +165,9 @@ def test_a_snippet_sees_the_cards_as_the_engine_does(
     )
     assert whole.startswith(begins)
     assert f'torch.device("{address}")' in whole
+
+
+def test_what_has_to_be_a_file_of_several_processes_cannot_be_pasted():
+    assert runs_as_it_stands("import torch\n# Save this as a file")
+    assert runs_as_it_stands("")
+    assert not runs_as_it_stands("# Save this as share.py, then: torchrun share.py\nimport os\n")

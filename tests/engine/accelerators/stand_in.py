@@ -213,6 +213,8 @@ def stand_in(maker: str) -> None:
         _answer_in_place_of(torch.cuda.memory, functions)
         torch.version.cuda, torch.version.hip = None, Radeon.build
         device.ACCELERATORS[:] = [Radeon()]
+        # Only builds for cards have it.
+        torch._C._scatter = lambda tensor, *_: (tensor,)
         MEMORY.error = "HIP out of memory. Tried to allocate {mib:.2f} MiB."
     else:
         functions = Functions((ARC,))
@@ -225,6 +227,8 @@ def stand_in(maker: str) -> None:
     kind = device.accelerator().kind
     python_device.set_up(kind, functions, is_without_float64=maker == "intel")
     _lend_what_is_not_for_python(kind)
+    # The function of the same name hides the module.
+    sys.modules["torch.nn.parallel.data_parallel"]._get_available_device_type = lambda: kind
 
 
 def _answer_in_place_of(module: ModuleType, functions: Functions) -> None:

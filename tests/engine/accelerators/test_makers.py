@@ -57,8 +57,7 @@ STANDARD_ITEMS = [item for item in STANDARD_1 if item.key == "launch"]
 CANNOT = {
     ("amd", "custom_kernel"): "NVRTC",
     ("intel", "custom_kernel"): "NVRTC",
-    ("amd", "data_parallel"): "does not run on amd:0",  # a ROCm build calls its cards cuda
-    ("intel", "data_parallel"): "two cards",
+    ("intel", "data_parallel"): "DistributedDataParallel",
     ("intel", "visible_devices_too_late"): "ZE_AFFINITY_MASK",
 }
 PITFALL_NAMES = [one.description.name for one in PITFALLS]

@@ -87,6 +87,16 @@ class OneAtATime(KnittingCall):
     is_batched = False
 
 
+_OWN_S = 7e6
+
+
+class OwnClock(KnittingCall):
+    is_batched = False
+
+    def elapsed_s(self) -> float | None:
+        return _OWN_S if self.made else None
+
+
 class Breaking(KnittingCall):
     def __call__(self) -> None:
         raise ZeroDivisionError("the wool tore")
@@ -139,6 +149,14 @@ def test_a_call_that_cannot_be_batched_is_a_sample(knitting: Knitting):
     result = finished([event])
     assert result.calls_per_sample == 1
     assert knitting.calls[-1].made - collected[0] == result.samples
+
+
+def test_a_call_with_a_clock_of_its_own_is_believed(knitting: Knitting):
+    knitting.call_type = OwnClock
+    events = ask(run_request(size=1, budget_s=0.01))
+    assert finished(events).median_s == _OWN_S
+    # Its clock may run elsewhere; the budget is the user's time.
+    assert only(SamplesMeasured, events)[-1].spent_s < _OWN_S
 
 
 @pytest.mark.parametrize("end", [RunFinished, RunStopped, RunFailed])

@@ -5,11 +5,12 @@ from typing import Any
 import pytest
 import torch
 
-from gpu_studio.engine.workloads import conv2d, copy, custom_kernel, dataloader
+from gpu_studio.engine.workloads import conv2d, copy, custom_kernel, dataloader, replicated
 from gpu_studio.engine.workloads.case import Case, make_case
 from gpu_studio.engine.workloads.conv2d import Conv2d
 from gpu_studio.engine.workloads.copy import Copy
 from gpu_studio.engine.workloads.custom_kernel import CustomKernel
+from gpu_studio.engine.workloads.data_parallel import DataParallel
 from gpu_studio.engine.workloads.dataloader import Dataloader
 from gpu_studio.engine.workloads.elementwise import Elementwise, crunch_the_numbers
 from gpu_studio.engine.workloads.linear import LinearLayer
@@ -235,6 +236,21 @@ def test_a_step_that_learns_wrong_is_refused(
             STEP_FAULTS[fault](self)
 
     monkeypatch.setattr(Training, "__init__", broken)
+    assert workload.verify(case).verified is False
+
+
+@pytest.mark.parametrize(("rate", "momentum"), [(1.01, 0.9), (1.0, 0.0)])
+def test_a_shared_step_that_learns_wrong_is_refused(
+    rate: float, momentum: float, monkeypatch: pytest.MonkeyPatch
+):
+    workload = DataParallel()
+    case = case_of(workload, 64)
+    assert workload.verify(case).verified
+
+    def broken(model: torch.nn.Module) -> torch.optim.SGD:
+        return torch.optim.SGD(model.parameters(), lr=0.1 * rate, momentum=momentum)
+
+    monkeypatch.setattr(replicated, "make_optimizer", broken)
     assert workload.verify(case).verified is False
 
 

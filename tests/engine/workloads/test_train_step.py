@@ -5,10 +5,8 @@ from typing import Any
 import pytest
 import torch
 
-from gpu_studio.core.failure import StudioError
 from gpu_studio.engine.workloads import train_step
 from gpu_studio.engine.workloads.case import Case, make_case
-from gpu_studio.engine.workloads.data_parallel import DataParallel
 from gpu_studio.engine.workloads.train_step import TrainStep
 
 CPU = torch.device("cpu")
@@ -74,24 +72,3 @@ def test_its_snippet_runs_as_it_stands(
     assert float(printed[0].removesuffix(" s a call")) > 0
     first, last = printed[1].removeprefix("loss ").split(" -> ")
     assert float(last) < float(first)
-
-
-def test_several_cards_share_a_batch(monkeypatch: pytest.MonkeyPatch):
-    workload = DataParallel()
-    assert "two cards" in workload.skipped()
-    monkeypatch.setattr(torch.cuda, "device_count", lambda: 3)
-    card = torch.device("cuda", 1)
-    shared, too_many = (
-        make_case(workload.description, card, 16, options={"cards": count}) for count in "24"
-    )
-    assert "DataParallel(model, device_ids=[1, 0])" in workload.snippet(shared), "the chosen first"
-    workload.check(shared)
-    with pytest.raises(StudioError, match=r"4 cards cannot .* PyTorch sees 3"):
-        workload.check(too_many)
-    # Where there is no card, PyTorch runs the plain network.
-    here = Case(device=CPU, size=16, options={"cards": "1"})
-    assert workload.verify(here).verified
-    with contextlib.closing(workload.prepare(here)) as call:
-        call()
-        assert set(call.curves()) == {"loss"}
-        assert "16 on cpu" in call.findings()[0]

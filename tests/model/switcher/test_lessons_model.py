@@ -33,7 +33,7 @@ PITFALLS = (
 )  # fmt: skip
 WORKLOADS = tuple(
     msgspec.structs.replace(
-        elementwise(), name=name, sizes=(32, 64, 128),
+        elementwise(), name=name, sizes=(32, 64, 128), takes_turns=name != "data_parallel",
         options=(
             WorkloadOption(name=option, title=option.capitalize(), sentence="", values=values),
             WorkloadOption(name="workers", title="Workers", sentence="", values=("0", "2")),
@@ -41,7 +41,7 @@ WORKLOADS = tuple(
     )
     for name, option, values in (
         ("dataloader", "way", ("batch_by_batch", "pinned_non_blocking")),
-        ("data_parallel", "cards", ("1", "2")),
+        ("data_parallel", "way", ("DataParallel",)),
     )
 )  # fmt: skip
 
@@ -256,7 +256,8 @@ def test_a_stop_ends_the_run_and_forgets_the_others(model, engines, qtbot):
     model.stop()
     qtbot.waitUntil(lambda: model.can_run)
     ((_, bars),) = model.figures
-    assert [bar.verdict for bar in bars] == [RunState.STOPPED.value] * 2
+    assert [bar.verdict for bar in bars] == [RunState.STOPPED.value] * 3
+    assert len([one for one in engines.requests if isinstance(one, RunWorkload)]) == 1
 
 
 def test_ways_without_a_verdict_beside_other_programs_run_again(model, engines, qtbot):

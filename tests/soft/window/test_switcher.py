@@ -188,7 +188,8 @@ def test_amp_and_several_cards_say_what_they_measured_on_which_card(
     assert "wrong results" in person.text("switcher.lab.answer")
     ways = compared(person, "Several cards")
     assert [bar.name for bar in ways] == [
-        "Cards 1", "Cards 2",
+        "DataParallel, processes 1", "DataParallel, processes 2",
+        "DistributedDataParallel, processes 2",
     ]  # fmt: skip
     assert "NCCL" in person.text("switcher.lab.answer")
 
