@@ -44,8 +44,7 @@ from tests.fakes.descriptions import described_with_cuda
 from tests.fakes.histories import TrainingHistory
 from tests.fakes.memory_answers import memory_read, oom_finished, segments_read
 from tests.fakes.race_answers import race_run
-from tests.fakes.switching_answers import pitfall_finished
-from tests.ui.switcher import answers
+from tests.fakes.switching_answers import pitfall_finished, place_model, time_it, use_device
 
 _TURNS = 10
 
@@ -87,10 +86,10 @@ def scripts_of_all_pages() -> dict[type, Any]:
     words = {"workloads": result.workloads, "models": result.models, "pitfalls": result.pitfalls}
     return {
         DescribeEngine: [described_with_cuda(device_count=2, **words)],
-        UseDevice: answers.use,
+        UseDevice: use_device,
         RunPitfall: _fall,
         RunWorkload: partial(_time_it, folder),
-        PlaceModel: answers.place_model,
+        PlaceModel: place_model,
         ReadMemory: _read,
         RunCheck: lambda _engine, request: check_round(request),
         RunMemoryExperiment: lambda _engine, _request: [
@@ -105,7 +104,7 @@ def _time_it(folder: Path, engine: Any, request: RunWorkload) -> Iterator[Any]:
     if request.race is not None:
         yield from race_run(request)
         return
-    yield from answers.time_it(engine, request)
+    yield from time_it(engine, request)
 
 
 def _read(_engine: Any, request: ReadMemory) -> list[Event]:

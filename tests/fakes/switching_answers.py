@@ -1,9 +1,10 @@
-"""What an engine says of models that move, and of pitfalls."""
+"""What engines say of models that move, and of pitfalls."""
 
 from typing import Any
 
 import msgspec
 
+from gpu_studio.core.messages.engine_messages import DescribeEngine
 from gpu_studio.core.messages.pitfall_messages import (
     Figure,
     PitfallDescription,
@@ -11,7 +12,22 @@ from gpu_studio.core.messages.pitfall_messages import (
     PitfallOutcome,
     RunPitfall,
 )
-from gpu_studio.core.messages.placement_messages import PlaceFinished, PlaceRow
+from gpu_studio.core.messages.placement_messages import (
+    DeviceUsed,
+    ModelDescription,
+    PlaceFinished,
+    PlaceModel,
+    PlaceRow,
+    UseDevice,
+)
+from gpu_studio.core.messages.run_messages import RunWorkload
+from tests.fakes.descriptions import described, described_with_cuda
+from tests.fakes.run_answers import run_events
+
+MODELS = (
+    ModelDescription(name="linear_10", title="Linear(10, 10)", sentence="One layer."),
+    ModelDescription(name="convnet", title="Small network", sentence="It has buffers."),
+)
 
 
 def place_row(name: str = "weight", shape: tuple[int, ...] = (10, 10), **changes: Any) -> PlaceRow:
@@ -61,3 +77,40 @@ def pitfall_finished(request: RunPitfall, **changes: Any) -> PitfallFinished:
         snippet=f"# {request.part}\n", elapsed_s=0.1,
     )  # fmt: skip
     return msgspec.structs.replace(plain, **changes)
+
+
+def switching(inventory: Any, **known: Any) -> dict[type, Any]:
+    """Return the answers of engines that see what their environment shows them."""
+
+    def describe(engine: Any, _request: Any) -> list[Any]:
+        if not inventory.cards:
+            return [described(models=MODELS, **known)]
+        shown = engine.environment.visible_devices
+        count = len(inventory.cards) if shown is None else 1
+        return [
+            described_with_cuda(device_count=count, visible_devices=shown, models=MODELS, **known)
+        ]
+
+    return {DescribeEngine: describe, UseDevice: use_device, PlaceModel: place_model}
+
+
+def use_device(_engine: Any, request: UseDevice) -> list[Any]:
+    return [DeviceUsed(device=request.device, name="NVIDIA GeForce RTX 3060")]
+
+
+def place_model(_engine: Any, request: PlaceModel) -> list[Any]:
+    return [
+        place_row("weight", device_after=request.device),
+        place_row("bias", (10,), device_after=request.device),
+        place_finished(device=request.device),
+    ]
+
+
+def time_it(_engine: Any, request: RunWorkload) -> list[Any]:
+    return run_events(
+        request,
+        parts_s={"loading": 0.002, "computing": 0.001},
+        curves={"loss": (2.0, 1.0, 0.5)},
+        findings=tuple(f"{value} was tried." for value in request.options.values())[:1],
+        peak_allocated_bytes=1 << 20,
+    )

@@ -1,19 +1,13 @@
 """The Switcher over scripted engines, on a PC with two cards."""
 
-from __future__ import annotations
-
 import pytest
 
-from gpu_studio.core.messages.engine_messages import DescribeEngine
-from gpu_studio.core.messages.pitfall_messages import RunPitfall
-from gpu_studio.core.messages.placement_messages import (
-    PlaceModel,
-    UseDevice,
-)
+from gpu_studio.core.messages.pitfall_messages import PitfallStarted, RunPitfall
 from gpu_studio.core.messages.run_messages import RunWorkload
 from gpu_studio.ui.switcher.switcher_tab import SwitcherTab
 from tests.fakes.pc import two_cards
-from tests.ui.switcher import answers
+from tests.fakes.switching_answers import pitfall_finished, switching, time_it
+from tests.ui.switcher.lessons import PITFALLS, WORKLOADS
 
 
 @pytest.fixture
@@ -21,15 +15,17 @@ def inventory():
     return two_cards()
 
 
+def fall(_engine, request):
+    return [
+        PitfallStarted(name=request.name, part=request.part, snippet=f"# {request.part}\n"),
+        pitfall_finished(request),
+    ]
+
+
 @pytest.fixture
 def engines(engines, inventory):
-    engines.scripts |= {
-        DescribeEngine: answers.describe(inventory),
-        UseDevice: answers.use,
-        RunPitfall: answers.fall,
-        RunWorkload: answers.time_it,
-        PlaceModel: answers.place_model,
-    }
+    engines.scripts |= switching(inventory, pitfalls=PITFALLS, workloads=WORKLOADS)
+    engines.scripts |= {RunPitfall: fall, RunWorkload: time_it}
     return engines
 
 

@@ -20,7 +20,7 @@ from tests.driving.window import choose_row, click, entries, find, numbers, text
 from tests.fakes.descriptions import described_with_cuda
 from tests.fakes.scripted_engine import Pause
 from tests.fakes.switching_answers import pitfall_finished
-from tests.ui.switcher.answers import PITFALLS, WORKLOADS, free
+from tests.ui.switcher.lessons import PITFALLS, WORKLOADS
 
 
 @pytest.fixture
@@ -90,7 +90,7 @@ def test_the_arrow_keys_go_from_lesson_to_lesson(lab, qtbot):
 def test_an_experiment_shows_its_ways_and_their_loss(lab, studio, qtbot):
     choose(lab, "Feeding the card")
     click(lab, "switcher.lab.run")
-    free(qtbot, studio)
+    qtbot.waitUntil(lambda: studio.session.is_free)
     bars = find(lab, "switcher.lab.figures.0", ResultBars)
     assert [bar.name for bar in bars.bars] == ["a", "b"]
     busy = find(lab, "switcher.lab.busy", ResultBars)

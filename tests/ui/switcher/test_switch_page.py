@@ -15,16 +15,15 @@ from gpu_studio.core.messages.placement_messages import PlaceModel, UseDevice
 from tests.driving.pages import settle
 from tests.driving.window import click, find, places, text
 from tests.fakes.descriptions import described_with_cuda
-from tests.fakes.pc import gt_1030, reading
+from tests.fakes.pc import gt_1030, gt_1030_card, reading, rtx_3060_card
 from tests.fakes.scripted_engine import Pause
-from tests.fakes.switching_answers import place_finished, place_row
-from tests.ui.switcher import answers
-from tests.ui.switcher.answers import FIRST, MODELS, SECOND, free
+from tests.fakes.switching_answers import MODELS, place_finished, place_model, place_row, use_device
 
+FIRST, SECOND = gt_1030_card().uuid, rtx_3060_card().uuid
 EVIL = "<b>bold</b> & co"
 
 
-def use(identity):
+def button(identity):
     return f"switcher.activate.{identity}"
 
 
@@ -32,13 +31,13 @@ def test_before_pytorch_is_there_the_tab_says_so(unstarted, engines, studio, qtb
     assert "PyTorch" in text(unstarted, "switcher.why")
     engines.scripts[DescribeEngine] = [Pause(), described_with_cuda(models=MODELS, device_count=2)]
     studio.start()
-    qtbot.waitUntil(lambda: unstarted.findChild(QPushButton, use(SECOND)) is not None)
-    for name in (use(SECOND), "switcher.move", "switcher.model"):
+    qtbot.waitUntil(lambda: unstarted.findChild(QPushButton, button(SECOND)) is not None)
+    for name in (button(SECOND), "switcher.move", "switcher.model"):
         assert not find(unstarted, name).isEnabled(), name
     qtbot.waitUntil(engines.latest.paused.is_set)
     engines.latest.go()
     qtbot.waitUntil(find(unstarted, "switcher.move").isEnabled)
-    assert find(unstarted, use(SECOND)).isEnabled()
+    assert find(unstarted, button(SECOND)).isEnabled()
 
 
 def test_a_card_of_12_gib_stands_whole_in_a_window_of_900_by_520(
@@ -51,31 +50,31 @@ def test_a_card_of_12_gib_stands_whole_in_a_window_of_900_by_520(
     settle()
     assert facts.height() < 2 * facts.fontMetrics().lineSpacing()
     here = places(tab)
-    assert here[use(SECOND)].y() == here[f"switcher.visible_only.{SECOND}"].y()
+    assert here[button(SECOND)].y() == here[f"switcher.visible_only.{SECOND}"].y()
 
 
 def test_a_device_that_is_used_has_a_mark_and_no_button_and_nothing_moves(tab, studio, qtbot):
     assert find(tab, f"switcher.mark.{FIRST}").isVisible()
-    assert find(tab, use(FIRST)).isHidden()
-    stays = [use("cpu"), f"switcher.visible_only.{SECOND}", "switcher.model", "switcher.move"]
+    assert find(tab, button(FIRST)).isHidden()
+    stays = [button("cpu"), f"switcher.visible_only.{SECOND}", "switcher.model", "switcher.move"]
     settle()  # the layout of the first paint may still be on its way
     before = places(tab)
-    click(tab, use(SECOND))
+    click(tab, button(SECOND))
     qtbot.waitUntil(lambda: "same output" in find(tab, "switcher.proof", QLabel).text())
-    free(qtbot, studio)
+    qtbot.waitUntil(lambda: studio.session.is_free)
     assert "RTX 3060" in text(tab, "switcher.said")
     assert find(tab, "switcher.result_card").property("tone") == "good"
     assert find(tab, f"switcher.card.{SECOND}").property("tone") == "good"
     assert find(tab, f"switcher.mark.{SECOND}").isVisible()
     assert find(tab, f"switcher.mark.{FIRST}").isHidden()
-    assert find(tab, use(FIRST)).isVisible()
+    assert find(tab, button(FIRST)).isVisible()
     after = places(tab)
     assert [after[name].y() for name in stays] == [before[name].y() for name in stays]
 
 
 def test_a_slow_answer_is_told_on_the_button_that_was_pressed(tab, engines, qtbot):
     for name, kind, answer in (
-        (use(SECOND), UseDevice, answers.use), ("switcher.move", PlaceModel, answers.place_model),
+        (button(SECOND), UseDevice, use_device), ("switcher.move", PlaceModel, place_model),
     ):  # fmt: skip
         pressed = find(tab, name, QPushButton)
         qtbot.waitUntil(pressed.isEnabled)
@@ -144,7 +143,7 @@ def test_tab_reaches_the_devices_then_what_moves(tab):
     chain, at = [], tab.window()
     while (at := at.nextInFocusChain()) is not tab.window():
         chain.append(at.objectName())
-    names = ("switcher.pages", use(SECOND), use("cpu"), "switcher.model", "switcher.move")
+    names = ("switcher.pages", button(SECOND), button("cpu"), "switcher.model", "switcher.move")
     at = [chain.index(name) for name in names]
     assert at == sorted(at)
 
