@@ -1,12 +1,10 @@
 import threading
-from types import SimpleNamespace
 from typing import Any
 
 import msgspec
 import pytest
 
 from gpu_studio.core.failure import StudioError
-from gpu_studio.core.memory import experiment as experiment_module
 from gpu_studio.core.memory.experiment import run_experiment
 from gpu_studio.core.memory.modelled_cards import card_at
 from gpu_studio.core.memory.modelled_memory import ModelledMemory
@@ -79,19 +77,6 @@ def test_an_experiment_can_be_slowed_down_to_watch_it():
     request = experiment("gt1030", whole_card=True, watch_s=1.4)
     list(run_experiment(request, ModelledMemory(card_at("model:1996")), Stop()))
     assert waited == [pytest.approx(0.2)] * 7
-
-
-def test_looking_takes_no_more_than_a_fifth_of_the_time(monkeypatch: pytest.MonkeyPatch):
-    now_s = [100.0]
-    monkeypatch.setattr(experiment_module, "time", SimpleNamespace(perf_counter=lambda: now_s[0]))
-    rhythm = experiment_module._Rhythm(0.1)
-    for cost_s, waits_s in ((0.0, 0.1), (0.01, 0.09), (1.0, 4.0)):
-        assert rhythm.is_due()
-        with rhythm:
-            now_s[0] += cost_s
-        now_s[0] += 0.9 * waits_s
-        assert not rhythm.is_due()
-        now_s[0] += 0.11 * waits_s
 
 
 class Spilling(ModelledMemory):

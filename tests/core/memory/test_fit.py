@@ -41,8 +41,7 @@ def test_the_cards_go_from_2_to_80_gib_and_name_their_source():
 
 @pytest.mark.parametrize(
     "address",
-    ["model:", "model:255", "model:1048577", "model:-5", "model:2e3", "model:٣٠٠", "cuda:0",
-     "model:1996 ", "model:" + "9" * 5000],
+    ["model:", "model:255", "model:1048577", "model:٣٠٠", "cuda:0", "model:" + "9" * 5000],
 )  # fmt: skip
 def test_a_card_that_cannot_be_is_refused_in_one_sentence(address: str):
     with pytest.raises(StudioError, match="simulated card") as raised:

@@ -121,9 +121,7 @@ def test_the_cache_follows_the_configuration(fields: Any, per_token: int):
 @pytest.mark.parametrize(
     "text",
     [
-        b"", b"[" * 100_000, b"[]", b"\xff\xfe", b'{"num_hidden_layers": -1}',
-        b'{"num_hidden_layers": NaN}', b'{"num_hidden_layers": "32"}', b'{"n_layer": 10e20}',
-        b'{"n_layer": 2, "num_key_value_heads": 1e3}',
+        b"[" * 100_000, b"\xff\xfe", b'{"num_hidden_layers": -1}', b'{"n_layer": "32"}',
     ],
 )  # fmt: skip
 def test_another_or_a_forged_configuration_says_nothing(text: bytes):

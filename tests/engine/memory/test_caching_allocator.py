@@ -1,5 +1,3 @@
-from typing import Any
-
 import psutil
 import pytest
 import torch
@@ -60,26 +58,13 @@ class FakeAllocator:
             monkeypatch.delattr(torch.cuda, ask)
         else:
             monkeypatch.setattr(torch.cuda, ask, lambda device: share)
-        self.segments: list[dict[str, Any]] = []
         monkeypatch.setattr(Cuda, "has_context", lambda _, device: True)
         monkeypatch.setattr(torch.cuda, "memory_stats", self._stats)
         monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (100 * MIB, 2000 * MIB))
-        monkeypatch.setattr(torch.cuda, "memory_snapshot", lambda: self.segments)
+        monkeypatch.setattr(torch.cuda, "memory_snapshot", list)
 
     def _stats(self, device: torch.device) -> dict[str, int]:
         return {f"{name}.all.current": value for name, value in self.stats.items()}
-
-    def add(self, kind: str, *blocks: tuple[int, str], expandable: bool = False) -> None:
-        self.segments.append(
-            {
-                "device": 0,
-                "address": len(self.segments) << 32,
-                "segment_type": kind,
-                "is_expandable": expandable,
-                "total_size": sum(size for size, _ in blocks),
-                "blocks": [{"size": size, "state": state} for size, state in blocks],
-            }
-        )
 
 
 def test_releasable_is_what_is_neither_used_nor_beside_something_used(
@@ -97,29 +82,6 @@ def test_releasable_is_what_is_neither_used_nor_beside_something_used(
     assert read.releasable_bytes == 100 * MIB
     assert (read.free_bytes, read.total_bytes) == (100 * MIB, 2000 * MIB)
     assert read.allocated_bytes == 15729152
-
-
-def test_with_expandable_segments_whole_free_pages_are_releasable(
-    monkeypatch: pytest.MonkeyPatch,
-):
-    monkeypatch.setenv("PYTORCH_CUDA_ALLOC_CONF", "expandable_segments:True")
-    allocator = FakeAllocator(monkeypatch)
-    free, used = "inactive", "active_allocated"
-    # Pages of 2 MiB: free from 1 to 7 MiB are those from 2 to 6.
-    allocator.add("small", (1 * MIB, used), (6 * MIB, free), (1 * MIB, used), expandable=True)
-    # Pages of 20 MiB: free from 30 to 50 is none, from 60 to 100 are two.
-    allocator.add(
-        "large",
-        (30 * MIB, used), (20 * MIB, free), (10 * MIB, used), (40 * MIB, free),
-        expandable=True,
-    )  # fmt: skip
-    # A segment of the ordinary kind goes as a whole or not at all.
-    allocator.add("large", (32 * MIB, free))
-    allocator.add("large", (16 * MIB, free), (16 * MIB, "active_awaiting_free"))
-    other_card = dict(allocator.segments[2], device=1)
-    allocator.segments.append(other_card)
-    read = caching_allocator.read_memory(torch.device("cuda", 0))
-    assert read.releasable_bytes == (4 + 40 + 32) * MIB
 
 
 def test_on_the_cpu_there_is_no_cache_to_empty():

@@ -30,7 +30,6 @@ from tests.model.memory.looks import (
     now,
     parts,
     plain,
-    real,
 )
 
 
@@ -133,17 +132,6 @@ def test_nothing_is_asked_while_the_engine_works(model, engines, scripts, qtbot)
     qtbot.waitUntil(lambda: isinstance(engines.requests[-1], ReadMemory))
 
 
-def test_an_engine_that_died_holds_nothing_any_more(model, scripts, qtbot):
-    model.poll()
-    idle(qtbot, model.parent())
-    scripts[ReadMemory] = [EngineEnded(exit_code=-9)]
-    model.poll()
-    qtbot.waitUntil(lambda: any(mark.is_failure for mark in model.history.marks))
-    assert model.latest is None
-    assert model.history.curve()[1][-1] == 0, "its memory ended with it"
-    idle(qtbot, model.parent())
-
-
 def test_a_fresh_engine_goes_on_where_the_old_ones_clock_stopped(model, scripts, qtbot):
     scripts[ReadMemory] = [memory_read(allocated=100, reserved=120, taken_at_s=1000.0)]
     model.poll()
@@ -157,20 +145,6 @@ def test_a_fresh_engine_goes_on_where_the_old_ones_clock_stopped(model, scripts,
     assert xs == sorted(xs)
     assert [round(y) >> 20 for y in ys] == [100, 0, 100], "between the two engines is nothing"
     idle(qtbot, model.parent())
-
-
-def test_without_a_sensor_reader_the_cards_are_those_the_engine_counts(
-    scripts, studio, sensor_source, qtbot
-):
-    sensor_source._events.clear()
-    model = MemoryModel(studio, studio)
-    studio.start()
-    idle(qtbot, studio)
-    assert [choice.address for choice in real(model)] == ["cpu", "cuda:0", "cuda:1"]
-    model.poll()
-    qtbot.waitUntil(lambda: model.tank is not None)
-    assert parts(model) == {"not_told": 338, "tensors": 100, "holes": 20, "free": 1538}
-    idle(qtbot, studio)
 
 
 @pytest.mark.parametrize(

@@ -120,14 +120,3 @@ def test_a_command_that_cannot_start_says_why(qtbot, model, command):
     qtbot.waitUntil(lambda: "cannot be" in model.notice.sentence)
     assert model.notice.tone is Tone.FAILURE
     assert not model.kept
-
-
-def test_lines_and_a_shortcut_are_made_without_a_start(qtbot, model):
-    model.choose(command="ollama serve", card="cpu")
-    with qtbot.waitSignal(model.line_made) as made:
-        model.copy_line("sh")
-    assert made.args[0].endswith(" ollama serve")
-    with qtbot.waitSignal(model.shortcut_made) as made:
-        model.make_shortcut()
-    assert made.args[0].name.startswith("ollama on CPU.")
-    assert not model.started

@@ -62,14 +62,6 @@ def test_any_other_text_gets_a_clear_sentence(page, qtbot, words):
     assert not sees(page, "memory.error.tank")
 
 
-def test_an_error_of_another_program_gets_that_programs_steps(page, qtbot):
-    error = "CUDA out of memory. Tried to allocate 20.00 MiB."
-    paste(page, f"!!! Exception during processing !!! {error}")
-    qtbot.waitUntil(lambda: verdict(page) == "Out of memory.")
-    assert table(page, "memory.error.steps")[0][0] == "--lowvram"
-    assert "Printed by ComfyUI." in folded(page, "memory.error.details")
-
-
 def test_the_example_is_one_and_clear_takes_it_away(page, qtbot):
     assert verdict(page) == "Paste an error."
     click(page, "memory.error.example")

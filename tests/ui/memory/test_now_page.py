@@ -25,7 +25,7 @@ from tests.driving.window import click, find, open_tab, plain, sees, text, wait_
 from tests.engine.answers import only
 from tests.fakes.descriptions import described_with_cuda
 from tests.fakes.memory_answers import memory_read, no_context, oom_finished
-from tests.fakes.pc import SteadySensors, cpu_only, gt_1030, reading, two_cards
+from tests.fakes.pc import SteadySensors, cpu_only, gt_1030, reading
 from tests.fakes.scripted_engine import Pause
 from tests.fakes.slow_work import SlowWork
 
@@ -268,20 +268,6 @@ def test_the_ram_is_live_and_an_experiment_wants_a_card(tab, studio, qtbot):
     for name in ("size", "count", "dtype", "budget", "run", "stop", "preset.fragmentation"):
         assert not find(tab, f"memory.oom.{name}").isEnabled(), name
     assert "simulated" in text(tab, "memory.oom.reason")
-
-
-@pytest.mark.parametrize("inventory", [two_cards()])
-def test_two_cards_are_chosen_between(tab, engines, studio, qtbot):
-    start(tab, studio)
-    cards = find(tab, "memory.card", QComboBox)
-    assert [cards.itemText(i) for i in range(3)] == [
-        "This PC's RAM", "cuda:0 GT 1030", "cuda:1 RTX 3060",
-    ]  # fmt: skip
-    qtbot.waitUntil(lambda: cards.currentIndex() == 1)  # once PyTorch is known
-    cards.setFocus()
-    qtbot.keyClick(cards, Qt.Key.Key_Down)
-    qtbot.waitUntil(lambda: engines.requests[-1] == ReadMemory(device="cuda:1"))
-    assert tab.model.chosen.address == "cuda:1"
 
 
 @pytest.fixture

@@ -243,15 +243,6 @@ def test_a_narrow_one_takes_more_lines_for_its_names(bar, qtbot):
     assert not any(a.intersects(b) for a, b in pairwise(places))
 
 
-def test_it_is_painted_again_in_the_other_theme(bar, settings):
-    light = bar.grab().toImage().pixelColor(bar.width() - 10, 16)
-    settings.change(theme="dark")
-    dark = bar.grab().toImage().pixelColor(bar.width() - 10, 16)
-    assert light.lightness() > 200
-    assert dark.lightness() < 60
-    settings.change(theme="light")
-
-
 def test_the_names_of_a_bar_that_come_later_have_their_lines_from_the_beginning(theme, qtbot):
     """Else the plot below it moves as an experiment begins."""
     names = ("Other programs", "CUDA itself", "Allocated", "Reserved, empty", "Free")
