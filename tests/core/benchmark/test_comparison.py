@@ -180,14 +180,6 @@ def test_transfers_matter_between_cards_alone():
     assert difference(result("cuda:0"), result("cuda:0")) == ""
 
 
-def test_what_no_side_measured_has_a_row_too():
-    slow = StandardFigure(key="convolution", skipped="It is too slow.")
-    device = standard_device(figures=(*standard_device().figures[:1], slow))
-    shown = sides_of(standard_run(device))
-    assert [one.figures[0].words for one in compared_works(shown)] == ["", "not measured"]
-    assert headline(shown, compared_works(shown))[1] == "1 result."
-
-
 def test_two_sides_never_have_one_name():
     run = standard_run(paced_device("GTX 1060"), pc_name="Lea's PC")
     again = msgspec.structs.replace(run, pc_name="")

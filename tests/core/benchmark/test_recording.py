@@ -1,3 +1,4 @@
+import math
 from pathlib import Path
 from typing import Any
 
@@ -7,28 +8,41 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpu_studio.core.benchmark.recording import (
+    RecordedPc,
     Recording,
     decode_recording,
+    described_for_others,
+    header_of,
     is_recording,
     read_recording,
+    recording_of,
     recording_sentences,
 )
+from gpu_studio.core.benchmark.run import Run
 from gpu_studio.core.failure import Failure, FailureKind, StudioError
-from gpu_studio.core.messages.engine_messages import EngineDescribed, EngineEnded, TorchCard
-from gpu_studio.core.messages.message import Message
+from gpu_studio.core.messages.engine_messages import (
+    EngineDescribed,
+    EngineEnded,
+    RequestFailed,
+    TorchCard,
+)
+from gpu_studio.core.messages.message import Event, Message
 from gpu_studio.core.messages.pitfall_messages import PitfallDescription
 from gpu_studio.core.messages.run_messages import (
     RunFailed,
     RunFinished,
+    RunPhaseChanged,
     RunStarted,
     RunStopped,
     RunWorkload,
+    SamplesMeasured,
     WorkloadDescription,
 )
 from gpu_studio.core.protocol import encode, encode_all
-from tests.fakes.descriptions import elementwise, matmul
+from gpu_studio.engine.recorded_engine import RecordedEngine
+from tests.fakes.descriptions import described_with_cuda, elementwise, matmul
 from tests.fakes.recording_header import recording_header
-from tests.fakes.run_answers import run_events, samples_of
+from tests.fakes.run_answers import call_time_s, run_events, samples_of, started
 
 HEADER = recording_header(pc="Ryzen 7 5700G, Linux")
 REQUEST = RunWorkload(
@@ -327,3 +341,90 @@ def test_the_lines_of_an_older_version_are_read() -> None:
     assert run.result is not None
     assert run.result.parameters == asked.parameters
     assert (run.result.median_s, run.result.conditions.cpu_threads) == (0.25, 8)
+
+
+PC = RecordedPc(
+    processor="Ryzen 7 5700G", system="Linux 6", cards=("NVIDIA GeForce GT 1030",),
+    driver_version="580.95",
+)  # fmt: skip
+CARD = TorchCard(torch_index=0, name="NVIDIA GeForce GT 1030", uuid="GPU-secret")
+DESCRIBED = described_with_cuda(cards=(CARD,), visible_devices="GPU-secret", snippet="import torch")
+
+
+def run_with(*events: Event, **changes: object) -> Run:
+    run = Run(msgspec.structs.replace(REQUEST, **changes))
+    for event in events:
+        run.apply(event)
+    return run
+
+
+def written(*runs: Run, pc: RecordedPc = PC) -> bytes:
+    header = header_of(pc, DESCRIBED, "2026-01-02T03:04:05+00:00", "GPU Studio 1")
+    return recording_of(header, DESCRIBED, runs)
+
+
+def test_what_is_replayed_is_what_was_run() -> None:
+    received = list(run_events(REQUEST))
+    content = written(run_with(*received))
+    engine = RecordedEngine(decode_recording(content, "a.jsonl"), speed=math.inf)
+    label = "GT 1030 with Ryzen 7 5700G, 2026-01-02 03:04"
+    *begun, end = received
+    timing = RunPhaseChanged(
+        run_id=REQUEST.run_id, phase="timing", expected_call_s=call_time_s(REQUEST)
+    )
+    first = msgspec.structs.replace(
+        begun[0], snippet="", device_name="NVIDIA GeForce GT 1030", recording=label
+    )
+    batches = [event for event in begun if isinstance(event, SamplesMeasured)]
+    assert len(batches) == 2
+    assert list(engine.run(REQUEST)) == [
+        first, timing, *batches, msgspec.structs.replace(end, recording=label),
+    ]  # fmt: skip
+
+
+def test_a_recording_names_the_pc_and_no_person() -> None:
+    content = written(run_with(*run_events(REQUEST)))
+    header = decode_recording(content, "a.jsonl").header
+    assert header.device_name == "NVIDIA GeForce GT 1030"
+    assert (header.driver_version, header.torch_version) == ("580.95", DESCRIBED.torch_version)
+    assert (header.pc, header.recorded_at[:10]) == ("Ryzen 7 5700G, Linux 6", "2026-01-02")
+    assert b"GPU-secret" not in content
+    assert b"import torch" not in content
+    shown = described_for_others(DESCRIBED, {"matmul"})
+    assert [workload.name for workload in shown.workloads] == ["matmul"]
+    assert (shown.pid, shown.models, shown.pitfalls) == (0, (), ())
+
+
+@pytest.mark.parametrize(
+    ("end", "kind"),
+    [
+        (RunStopped(run_id="run-1", samples=20), RunStopped),
+        (
+            RunFailed(
+                run_id="run-1",
+                failure=Failure(FailureKind.OUT_OF_MEMORY, "Too much.", "/home/me/x.py"),
+            ),
+            RunFailed,
+        ),
+    ],
+)
+def test_a_run_that_did_not_finish_is_there_without_a_traceback(
+    end: Event, kind: type[Event]
+) -> None:
+    received = [event for event in run_events(REQUEST) if not isinstance(event, RunPhaseChanged)]
+    content = written(run_with(*received[:2], end))
+    assert b"/home/me" not in content
+    (run,) = decode_recording(content, "a.jsonl").runs
+    assert len(run.samples_s) == 20
+    assert isinstance(run.events[-1], kind)
+
+
+def test_what_never_began_or_is_a_recording_is_left_out() -> None:
+    refused = RequestFailed(failure=Failure(FailureKind.TOO_LARGE, "Too large."))
+    theirs = started(REQUEST, recording="Theirs")
+    assert isinstance(theirs, RunStarted)
+    content = written(
+        run_with(refused), run_with(theirs, *list(run_events(REQUEST))[1:]),
+        run_with(*run_events(REQUEST)),
+    )  # fmt: skip
+    assert len(decode_recording(content, "a.jsonl").runs) == 1

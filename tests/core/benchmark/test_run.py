@@ -1,4 +1,3 @@
-import msgspec
 import pytest
 
 from gpu_studio.core.benchmark.run import Run, RunState
@@ -76,14 +75,6 @@ def test_progress_is_the_share_of_the_budget() -> None:
     run.apply(batch(REQUEST, (4.0,), spent_s=7.0))
     assert run.progress == 1.0
     assert run.state is RunState.TIMING
-
-
-def test_progress_is_the_share_of_the_calls_where_a_number_is_asked_for() -> None:
-    run = Run(msgspec.structs.replace(REQUEST, calls=40))
-    assert run.progress == 0.0
-    run.apply(batch(run.request, (1.0, 2.0, 3.0), spent_s=7.0))
-    assert run.progress == 3 * run.calls_per_sample / 40
-    assert 0.0 < run.progress < 1.0
 
 
 def test_the_interval_is_the_results_and_none_while_samples_come() -> None:

@@ -2,7 +2,6 @@ from typing import Any
 
 import pytest
 
-from gpu_studio.core.benchmark.options import value_words
 from gpu_studio.core.benchmark.run import (
     Run,
     describe_run,
@@ -163,17 +162,3 @@ def test_every_part_has_its_time_and_its_share() -> None:
 )  # fmt: skip
 def test_the_longest_part_is_reported_in_words(parts_s: dict[str, float], sentence: str) -> None:
     assert plain(parts_sentence(split(parts_s), "X")) == sentence
-
-
-@pytest.mark.parametrize(
-    ("value", "words"),
-    [
-        ("batch_by_batch", "batch by batch"),
-        ("whole_set", "whole data set"),
-        ("pinned_non_blocking", "pinned without waiting"),
-        ("10000x100", "10,000 × 100"),
-        ("float16", "float16"),
-    ],
-)
-def test_a_value_has_no_identifiers(value: str, words: str) -> None:
-    assert value_words(value) == words

@@ -3,7 +3,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from gpu_studio.core.benchmark.verdict import compared_cards, speed_up, verdict_of
+from gpu_studio.core.benchmark.verdict import compared_cards, results_at_size, speed_up, verdict_of
 from gpu_studio.core.messages.run_messages import RunFinished, RunWorkload
 from gpu_studio.core.notice import Tone
 from tests.fakes.run_answers import changed, finished, in_turns
@@ -243,3 +243,35 @@ def test_another_option_or_cache_is_another_kind_of_work() -> None:
     alike = result(256, 0.5, "cuda:0", options={"amp": "off"})
     assert ratio(alike, [cpu, alike]) == pytest.approx(2.0)
     assert "(elementwise, float32, AMP off)" in text_of([cpu, alike])
+
+
+# ── at one size ──────────────────────────────────────────────────────────────────────────────────
+
+
+def claimed(results: list[RunFinished], chosen: RunFinished | None = None) -> str:
+    found = results_at_size(results, chosen)
+    assert found is not None
+    return found.claim.words.replace("\u202f", " ") if found.claim is not None else ""
+
+
+def test_a_sweep_shows_the_largest_size_that_both_have() -> None:
+    assert claimed([*pairs({64: 0.5, 512: 3.0}), result(1024, 1.0)]) == "3.0 × faster"
+    assert claimed([result(512, 1.0)]) == ""
+
+
+def test_the_chosen_result_decides_the_size_and_the_card() -> None:
+    results = [*pairs({64: 0.5}), *pairs({512: 3.0}), result(512, 0.1, "cuda:1")]
+    assert claimed(results, results[1]) == claimed(results, results[0]) == "2.0 × slower"
+    assert claimed(results) == "10.0 × faster"  # the best of two cards
+    assert claimed(results, results[3]) == "3.0 × faster"
+
+
+def test_compute_only_comes_before_transfers_unless_they_are_chosen() -> None:
+    results = [*pairs({512: 3.0}), result(512, 2.0, "cuda:0", transfers=True)]
+    assert claimed(results) == "3.0 × faster"
+    assert claimed(results, results[2]) == "2.0 × slower"
+    found = results_at_size([*results, result(512, 1.0, "cuda:10"), result(512, 1.0, "cuda:2")])
+    assert found is not None
+    assert [(one.device, one.transfers) for one in found.results] == [
+        ("cpu", False), ("cuda:0", False), ("cuda:0", True), ("cuda:2", False), ("cuda:10", False),
+    ]  # fmt: skip

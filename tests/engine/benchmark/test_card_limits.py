@@ -6,9 +6,7 @@ from gpu_studio.core.benchmark.ceilings import Ceilings, card_ceilings
 from gpu_studio.core.devices.devices import Device
 from gpu_studio.core.devices.peaks import card_peaks
 from gpu_studio.core.failure import FailureKind, StudioError
-from gpu_studio.core.messages.placement_messages import PlaceModel
 from gpu_studio.engine.benchmark import admission, run
-from gpu_studio.engine.switcher import placement
 from gpu_studio.engine.workloads.case import Case, make_case
 from gpu_studio.engine.workloads.registry import WORKLOADS, find_workload
 
@@ -71,11 +69,6 @@ def test_later_cards_can(name: str, capability: tuple[int, int], monkeypatch: py
     assert refusal_of(name, case_of(name, "bfloat16")) is None
 
 
-def test_work_without_products_runs_in_bfloat16_on_every_card(gt_1030: None):
-    for name in ("elementwise", "launch"):
-        assert refusal_of(name, case_of(name, "bfloat16")) is None
-
-
 def test_autocast_to_bfloat16_is_refused_as_well(gt_1030: None):
     case = case_of("train_step", "float32", amp="on", amp_dtype="bfloat16")
     assert refusal_of("train_step", case) is not None
@@ -88,17 +81,6 @@ def test_every_workload_of_products_is_known():
     for workload in WORKLOADS:
         if workload.description.throughput_unit == "FLOP/s":
             assert workload.has_products, workload.description.name
-
-
-def test_a_model_in_bfloat16_is_not_placed_where_it_cannot_compute(
-    gt_1030: None, monkeypatch: pytest.MonkeyPatch
-):
-    monkeypatch.setattr(placement, "resolve_device", lambda address: CARD)
-    monkeypatch.setattr(placement, "prove_kernels", lambda device: pytest.fail("too late"))
-    place = placement.Placement()
-    with pytest.raises(StudioError, match="bfloat16") as refusal:
-        list(place.place(PlaceModel(model="mlp", device="cuda:0", dtype="bfloat16")))
-    assert refusal.value.kind is FailureKind.DTYPE_UNSUPPORTED
 
 
 def test_a_kernel_of_seconds_is_refused_with_what_would_do(gt_1030: None):

@@ -13,9 +13,6 @@ from gpu_studio.engine.benchmark.ceilings import (
     measured_ceilings,
 )
 from gpu_studio.engine.workloads.case import Case, make_case
-from gpu_studio.engine.workloads.conv2d import Conv2d
-from gpu_studio.engine.workloads.elementwise import Elementwise
-from gpu_studio.engine.workloads.matmul import Matmul
 from gpu_studio.engine.workloads.train_step import TrainStep
 from tests.engine.answers import ask, run_request
 
@@ -119,51 +116,6 @@ def test_a_cards_ceilings_follow_from_what_the_driver_reports(monkeypatch: pytes
     from_torch = ceilings_of(CARD, None, None, "float32")
     assert from_torch.memory_bytes_per_s == ceilings.memory_bytes_per_s
     assert from_torch.link_bytes_per_s is None
-
-
-def test_a_step_with_amp_is_held_against_the_peak_of_its_products(
-    monkeypatch: pytest.MonkeyPatch,
-):
-    """An A100 multiplies eight times as fast in TF32 as in float32, in 16 bits sixteen times."""
-    card = SimpleNamespace(
-        major=8, minor=0, multi_processor_count=108, name="NVIDIA A100", total_memory=40 << 30,
-        clock_rate=1410e3, memory_clock_rate=1215e3, memory_bus_width=5120,
-    )  # fmt: skip
-    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: card)
-    monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: card.name)
-    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: (8, 0))
-    monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", True)
-    step, convolution = TrainStep(), Conv2d()
-    peaks = {}
-    for name, workload, options in (
-        ("float32", step, {}),
-        ("float16", step, {"amp": "on", "amp_dtype": "float16"}),
-        ("bfloat16", step, {"amp": "on", "amp_dtype": "bfloat16"}),
-        ("tf32", convolution, {}),
-    ):
-        case = make_case(workload.description, CARD.device, 32, options=options)
-        assert workload.computes_in(case) == name
-        peaks[name] = ceilings_of(case, None, None, name).arithmetic_flops
-    assert peaks["float32"] < peaks["tf32"] < peaks["float16"]
-    assert peaks["float16"] == pytest.approx(peaks["bfloat16"])
-    # A step that reaches 171 % of float32's peak is well below that of its own products.
-    assert 1.71 * peaks["float32"] < peaks["float16"]
-
-
-@pytest.mark.parametrize("allowed", [True, False])
-@pytest.mark.parametrize("capability", [(7, 5), (8, 0)])
-def test_products_are_in_tf32_where_the_card_has_it_and_pytorch_may(
-    allowed: bool, capability: tuple[int, int], monkeypatch: pytest.MonkeyPatch
-):
-    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: capability)
-    switches = SimpleNamespace(allow_tf32=allowed)
-    monkeypatch.setattr(torch.backends.cuda, "matmul", switches)
-    expected = "tf32" if allowed and capability == (8, 0) else "float32"
-    assert Matmul().computes_in(CARD) == expected
-    assert Matmul().computes_in(CARD.on(CPU)) == "float32"
-    assert Elementwise().computes_in(CARD) == "float32"
-    double = Case(device=CARD.device, size=8, dtype=torch.float64)
-    assert Matmul().computes_in(double) == "float64"
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,5 @@
-import random
 import time
 from threading import Event
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,7 +12,6 @@ from gpu_studio.core.messages.run_messages import RunFailed, RunFinished
 from gpu_studio.core.telemetry import ClockReason, Telemetry
 from gpu_studio.engine import sensor
 from gpu_studio.engine.benchmark import load, rounds, run
-from gpu_studio.engine.benchmark.load import load_of
 from gpu_studio.engine.sensor import HeatLog
 from tests.engine.answers import ask, run_request
 
@@ -103,11 +100,6 @@ def test_a_clock_that_still_moves_is_in_doubt(clocks_mhz: list[float], words: st
     assert words in unsteadiness([1.0] * 40, clocks_mhz).replace("\u202f", " ")
 
 
-@pytest.mark.parametrize("clocks_mhz", [(), [1500.0], [1500.0, 1510.0] * 9, [0.0, 0.0]])
-def test_a_clock_that_stays_or_is_not_reported_is_not(clocks_mhz: list[float]):
-    assert unsteadiness([1.0] * 40, clocks_mhz) == ""
-
-
 def test_a_result_says_how_long_the_device_had_worked(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(load, "_loads", {})
     monkeypatch.setattr(load, "_LONGEST_PAUSE_S", 3600.0)
@@ -116,23 +108,6 @@ def test_a_result_says_how_long_the_device_had_worked(monkeypatch: pytest.Monkey
     assert (
         second.conditions.loaded_s >= first.conditions.loaded_s + second.times.warm_up_s - _TICK_S
     )
-
-
-def test_a_pause_ends_a_load_and_each_device_has_its_own(monkeypatch: pytest.MonkeyPatch):
-    now_s = [10.0]
-    monkeypatch.setattr(load, "_loads", {})
-    monkeypatch.setattr(load, "time", SimpleNamespace(perf_counter=lambda: now_s[0]))
-    card, other = load_of("cuda:0"), load_of("cuda:1")
-    assert load_of("cuda:0") is card
-    assert card.begin() == 10.0
-    now_s[0] = 15.0
-    card.end()
-    now_s[0] = 15.9
-    assert card.begin() == 10.0
-    assert other.begin() == 15.9
-    card.end()
-    now_s[0] = 17.0
-    assert card.begin() == 17.0
 
 
 class Sensors:
@@ -190,16 +165,6 @@ def test_the_speed_that_held_is_beside_that_of_the_first_seconds():
     assert held.seconds == pytest.approx(2 * (3.5 + 13.2))
     assert (held.first_s, held.steady_s) == (0.010, 0.012)
     assert held.ratio_ci95 == pytest.approx((10 / 12, 10 / 12))
-
-
-def test_the_interval_of_a_load_is_that_of_both_of_its_parts():
-    drawn = random.Random(1)
-    noisy = [drawn.gauss(0.010, 0.001) for _ in range(2000)]
-    held = sustained.held_speed(noisy, 1)
-    assert held is not None
-    low, high = held.ratio_ci95
-    assert low < held.first_s / held.steady_s < high
-    assert high - low > 0.001
 
 
 def test_a_call_that_the_time_has_no_room_for_is_refused_before_it_is_made():

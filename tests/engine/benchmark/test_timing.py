@@ -9,8 +9,6 @@ import pytest
 
 from gpu_studio.engine.benchmark import timing
 from gpu_studio.engine.benchmark.timing import (
-    LINE_PERIOD_S,
-    RESTING_LINE_PERIOD_S,
     Pace,
     choose_calls,
     warm_up,
@@ -77,17 +75,6 @@ def test_a_long_call_is_a_batch_and_is_not_made_to_find_that_out(clock: Clock, c
     assert call.count == 0
 
 
-def test_a_device_whose_clock_stands_still_is_given_up_by_the_clock_on_the_wall(clock: Clock):
-    call = clock.call_taking(1e-5)
-
-    class StandsStill:
-        def time(self, call: Call, calls: int) -> tuple[float, float]:
-            return 1e-9, CpuStopwatch().time(call, calls)[1]
-
-    calls = choose_calls(StandsStill(), call, 1e-5, never)
-    assert 0.1 <= calls * 1e-5 <= 1.0
-
-
 @pytest.fixture
 def automatic() -> Iterator[None]:
     """Python's own collection, as a process of the engine has it."""
@@ -119,12 +106,6 @@ def test_warm_up_lasts_three_tenths_of_a_second(clock: Clock):
     assert clock.now_s == pytest.approx(0.3, abs=0.011)
 
 
-def test_a_call_of_seconds_on_the_cpu_is_not_repeated_to_warm_up(clock: Clock):
-    call = clock.call_taking(120.0)
-    assert warm_up(call, 120.0, lambda: None, never) == 120.0
-    assert call.count == 0
-
-
 def test_warm_up_waits_until_the_clock_of_the_card_is_steady(clock: Clock):
     readings = iter([300.0, 900.0, 1500.0, 1506.0, 1500.0])
     warm_up(clock.call_taking(0.01), 0.01, lambda: next(readings), never)
@@ -148,47 +129,6 @@ def test_a_round_without_a_clock_warms_up_for_a_moment(clock: Clock):
     call = clock.call_taking(0.01)
     assert warm_up_again(call, 0.02, lambda: None, None, never) == pytest.approx(0.01)
     assert 0.05 <= clock.now_s <= 0.07
-
-
-def test_a_clock_that_never_comes_back_ends_the_wait(clock: Clock):
-    warm_up_again(clock.call_taking(0.1), 0.01, lambda: 300.0, 1500.0, never)
-    assert 2.6 <= clock.now_s <= 2.9
-
-
-class Wall:
-    """Stands for the clock on the wall, and for everything that waits by it."""
-
-    def __init__(self) -> None:
-        self.now_s = 100.0
-        self.rests_s: list[float] = []
-
-    def perf_counter(self) -> float:
-        return self.now_s
-
-    def wait(self, timeout_s: float) -> bool:
-        self.rests_s.append(timeout_s)
-        self.now_s += timeout_s
-        return False
-
-
-@pytest.fixture
-def wall(monkeypatch: pytest.MonkeyPatch) -> Wall:
-    wall = Wall()
-    monkeypatch.setattr(timing, "time", wall)
-    return wall
-
-
-@pytest.mark.parametrize(
-    ("rest_s", "period_s"), [(0.0, LINE_PERIOD_S), (0.04, RESTING_LINE_PERIOD_S)]
-)
-def test_a_line_is_due_a_period_after_it_began(wall: Wall, rest_s: float, period_s: float):
-    pace = Pace(rest_s, wall)
-    wall.now_s += 0.99 * period_s
-    assert not pace.is_due()
-    wall.now_s += 0.02 * period_s
-    assert pace.is_due()
-    pace.begin_line()
-    assert not pace.is_due()
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,6 @@ from gpu_studio.core.benchmark.run import RunState
 from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.messages.engine_messages import DescribeEngine, EngineEnded, RequestFailed
-from gpu_studio.core.messages.memory_messages import MemoryRead, ReadMemory
 from gpu_studio.core.messages.run_messages import RunFailed, RunWorkload
 from gpu_studio.core.notice import Notice, Tone
 from gpu_studio.model.benchmark.benchmark import Benchmark
@@ -20,7 +19,7 @@ from gpu_studio.model.studio import Studio
 from tests.fakes.descriptions import described, described_with_cuda, elementwise
 from tests.fakes.pc import gt_1030, gt_1030_card, rtx_3060_card, two_cards
 from tests.fakes.run_answers import run_events
-from tests.fakes.scripted_engine import Engines, Pause
+from tests.fakes.scripted_engine import Engines
 from tests.model.benchmark.plans import (
     FATAL,
     TOO_LARGE,
@@ -49,19 +48,6 @@ def test_a_plan_runs_every_combination_with_devices_side_by_side(
     assert benchmark.notice == Notice(benchmark.notice.sentence)
     assert "4 of 4 runs" in benchmark.notice.sentence
     assert (benchmark.progress, benchmark.sentence, benchmark.running) == (1.0, "", None)
-
-
-def test_another_start_while_one_runs_is_not_heard(
-    qtbot: QtBot, benchmark: Benchmark, engines: Engines
-) -> None:
-    engines.scripts[RunWorkload] = held()
-    benchmark.start(plan(64))
-    wait_paused(qtbot, engines, benchmark)
-    benchmark.start(plan(128))
-    benchmark.clear()
-    engines.latest.go()
-    wait_over(qtbot, benchmark)
-    assert [run.request.size for run in benchmark.runs] == [64]
 
 
 @pytest.mark.parametrize("inventory", [gt_1030()])
@@ -95,21 +81,6 @@ def test_a_stop_ends_the_plan_and_keeps_the_samples(
     assert benchmark.notice.sentence.startswith("Stopped: 0 of 3 runs finished.")
     assert benchmark.notice.tone is Tone.PLAIN
     assert (benchmark.results, benchmark.progress) == ([], 1.0)
-
-
-def test_a_stop_of_a_run_that_has_not_begun(
-    qtbot: QtBot, benchmark: Benchmark, engines: Engines, ready_studio: Studio
-) -> None:
-    engines.scripts[ReadMemory] = [Pause(), MemoryRead(device="cpu", taken_at_s=0.0)]
-    ready_studio.session.submit(ReadMemory(device="cpu"))
-    qtbot.waitUntil(lambda: engines.latest.paused.is_set())
-    benchmark.start(plan(64, 128))
-    benchmark.stop()
-    assert benchmark.state is WorkState.IDLE
-    assert states(benchmark) == [RunState.STOPPED]
-    engines.latest.go()
-    qtbot.waitUntil(lambda: ready_studio.session.state.is_idle)
-    assert not any(isinstance(request, RunWorkload) for request in engines.requests)
 
 
 def test_a_refusal_is_a_row_and_the_plan_goes_on(

@@ -11,7 +11,6 @@ from gpu_studio.core.benchmark.run import RunState
 from gpu_studio.core.messages.run_messages import RunWorkload
 from gpu_studio.core.protocol import encode_all
 from gpu_studio.engine.recorded_engine import RecordedEngine
-from gpu_studio.model.benchmark.history_model import HistoryModel
 from gpu_studio.model.benchmark.recording import AT_ONCE, RecordingPlayer
 from gpu_studio.model.studio import Studio
 from tests.fakes.recording_header import recording_header
@@ -103,27 +102,3 @@ def test_it_takes_its_time_unless_asked_and_can_be_stopped(
     assert speeds == [1.0]
     assert len(benchmark.runs) == 1
     assert benchmark.runs[0].state is RunState.STOPPED
-
-
-def test_a_recording_is_not_kept_as_if_it_was_measured_here(
-    qtbot: QtBot, ready_studio: Studio, player: RecordingPlayer, benchmark: Benchmark, path: Path
-) -> None:
-    history = HistoryModel(ready_studio, benchmark, ready_studio)
-    theirs = read_recording(path)
-    player.play(theirs, AT_ONCE)
-    qtbot.waitUntil(lambda: not benchmark.state.is_busy)
-    history.refresh()
-    qtbot.waitUntil(lambda: not history.is_busy)
-    assert history.entries == ()
-
-
-def test_closing_ends_what_is_played(
-    qtbot: QtBot, ready_studio: Studio, player: RecordingPlayer, benchmark: Benchmark,
-    tmp_path: Path,
-) -> None:  # fmt: skip
-    path = tmp_path / "long.jsonl"
-    path.write_bytes(encode_all([HEADER, *run_events(CPU)]))
-    theirs = read_recording(path)
-    player.play(theirs)
-    qtbot.waitUntil(lambda: bool(benchmark.runs) and benchmark.runs[0].has_begun)
-    ready_studio.close()  # that nothing runs on is looked at after every test

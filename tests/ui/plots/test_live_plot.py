@@ -130,19 +130,6 @@ def test_names_of_levels_do_not_cover_each_other(qtbot, shown, ys):
     assert len(places) == len(ys)
 
 
-def test_names_of_marks_keep_their_rows_in_a_low_plot(qtbot, shown):
-    plot = shown(logarithmic_x=True, logarithmic_y=True)
-    plot.resize(500, 170)
-    plot.set_curve("a", Curve("A", "cpu", lambda: ([1, 10], [1.0, 2.0]), symbol="o"))
-    plot.set_markers([Marker(3.0, f"Card {row}", "gpu0", row=row) for row in range(3)])
-
-    def drawn_apart():
-        places = label_places(plot)
-        return all(not a.intersects(b) for a, b in itertools.combinations(places, 2))
-
-    qtbot.waitUntil(drawn_apart)
-
-
 def test_few_samples_are_points_and_many_are_a_line(shown):
     few, many = shown(), shown()
     for plot, count in ((few, 20), (many, 5_000)):

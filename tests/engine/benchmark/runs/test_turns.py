@@ -249,14 +249,6 @@ def test_each_run_has_its_own_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found == {"1": 1, "2": 2}
 
 
-def test_a_failure_of_one_leaves_the_other() -> None:
-    request = RunInTurns(runs=(run_of("left", dtype="float64"), run_of("right")))
-    events = ask(request)
-    assert [one.run_id for one in only(RunFailed, events)] == ["left"]
-    assert [one.run_id for one in only(RunFinished, events)] == ["right"]
-    assert isinstance(events[-1], RunsEnded)
-
-
 def test_a_stop_ends_both() -> None:
     stop = threading.Event()
     events = []
