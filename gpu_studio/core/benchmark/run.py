@@ -108,6 +108,7 @@ class Run:
         self.card = ""
         """The `Device.identity` of its device, if this PC has it."""
         self.has_begun = False
+        self.is_without_pytorch = False
         self.is_clocked = False
         """Whether its samples have the time at which they were taken, beside those of others."""
         self.other_processes: bool | None = None

@@ -120,6 +120,7 @@ class _Steps:
         run = Run(request)
         if self._source is not None:
             run.recording = self._source.recording
+            run.is_without_pytorch = run.recording is None and self._source.described is not None
             run.device_name = self._source.device_names.get(request.device, "")
         described = self._described(request)
         if described is not None:

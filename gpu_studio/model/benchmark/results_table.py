@@ -9,6 +9,7 @@ from gpu_studio.core.benchmark.options import mode_words
 from gpu_studio.core.benchmark.run import RunState, describe_run, sign_of
 from gpu_studio.core.benchmark.trust import doubts_of, spread_of
 from gpu_studio.core.benchmark.verdict import reference_of, speed_up
+from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.messages.run_messages import SQUARE
 from gpu_studio.core.units import format_duration, format_rate
 from gpu_studio.model.benchmark.benchmark import run_label
@@ -28,11 +29,15 @@ _Key = float | str | None
 
 
 class _Medians(NamedTuple):
-    """A column of medians: a device, without or with copies, here or of a recording."""
+    """A column of medians: a device, without or with copies, here or of a recording.
+
+    PyTorch's CPU and NumPy's are two.
+    """
 
     address: str
     transfers: bool
     recording: str | None
+    by_numpy: bool
 
 
 class _Row(NamedTuple):
@@ -99,9 +104,11 @@ class ResultsTable:
         rows: list[dict[_Medians, Run]] = []
         of_work: dict[tuple[object, ...], list[dict[_Medians, Run]]] = {}
         for run in runs:
-            column = _Medians(run.request.device, run.request.transfers, run.recording)
-            copies = " + copies" if column.transfers else ""
-            medians.setdefault(column, f"{run_label(run, self._board.rows)}{copies}")
+            request = run.request
+            by_numpy = run.is_without_pytorch and is_cpu(request.device)
+            column = _Medians(request.device, request.transfers, run.recording, by_numpy)
+            mode = " + copies" if column.transfers else ", NumPy" if by_numpy else ""
+            medians.setdefault(column, f"{run_label(run, self._board.rows)}{mode}")
             alike = of_work.setdefault(_work(run), [])
             row = next((one for one in alike if column not in one), None)
             if row is None:
