@@ -20,7 +20,7 @@ from gpu_studio.core.messages.run_messages import CeilingShare, Limit
 from gpu_studio.core.units import format_duration, format_percent, format_rate
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from gpu_studio.core.devices.peaks import CardPeaks
     from gpu_studio.core.messages.engine_messages import TorchCard
@@ -38,43 +38,10 @@ _WORDS = {
 }
 
 
-class MeasuredCeilings(msgspec.Struct, frozen=True, kw_only=True):
-    """The measured ceilings of an engine's CPU; None or missing if not measured.
-
-    ``copy_bytes_per_s`` counts the bytes read and written by a copy that fits in no cache,
-    ``matmul_flops`` the operations per second of a large matrix product, by dtype.
-    """
-
-    copy_bytes_per_s: float | None = None
-    matmul_flops: dict[str, float] = msgspec.field(default_factory=dict)
-
-
-class Ceilings(msgspec.Struct, frozen=True, kw_only=True):
-    """The peaks of a device in one dtype; None if unknown.
-
-    ``arithmetic_flops`` are operations per second, ``memory_bytes_per_s`` bytes read and written,
-    ``link_bytes_per_s`` bytes in one direction between a card and the PC.
-    """
-
-    arithmetic_flops: float | None = None
-    memory_bytes_per_s: float | None = None
-    link_bytes_per_s: float | None = None
-
-    def peak(self, limit: Limit) -> float | None:
-        """Return the peak for a limit."""
-        return {
-            Limit.ARITHMETIC: self.arithmetic_flops,
-            Limit.MEMORY: self.memory_bytes_per_s,
-            Limit.LINK: self.link_bytes_per_s,
-        }[limit]
-
-
-def cpu_ceilings(measured: MeasuredCeilings, dtype: str) -> Ceilings:
-    """Return the ceilings of a CPU in a dtype."""
-    return Ceilings(
-        arithmetic_flops=measured.matmul_flops.get(dtype),
-        memory_bytes_per_s=measured.copy_bytes_per_s,
-    )
+Ceilings = dict[Limit, float]
+"""The known peaks of a device in one dtype: operations per second, bytes read and written per
+second, and bytes per second in one direction between a card and the PC.
+"""
 
 
 def card_ceilings(
@@ -92,66 +59,44 @@ def card_ceilings(
         tf32: whether PyTorch may multiply float32 matrices in TF32.
         link: generation and width of its PCIe link under load.
     """
-    return Ceilings(
-        arithmetic_flops=peaks.best_flops(dtype, tf32=tf32),
-        memory_bytes_per_s=peaks.memory_bytes_per_s,
-        link_bytes_per_s=link_bytes_per_s(*link),
-    )
+    found = {
+        Limit.ARITHMETIC: peaks.best_flops(dtype, tf32=tf32),
+        Limit.MEMORY: peaks.memory_bytes_per_s,
+        Limit.LINK: link_bytes_per_s(*link),
+    }
+    return {limit: peak for limit, peak in found.items() if peak}
 
 
-def shortest_s(
-    ceilings: Ceilings,
-    *,
-    operations: float = 0.0,
-    bytes_moved: float = 0.0,
-    link_bytes: float = 0.0,
-) -> dict[Limit, float]:
+def shortest_s(ceilings: Ceilings, amounts: Mapping[Limit, float]) -> dict[Limit, float]:
     """Return the shortest time that each known ceiling allows for some work, in seconds.
 
     Args:
         ceilings: of the device, in the dtype of the work.
-        operations: what is computed.
-        bytes_moved: what is read and written in the device's memory.
-        link_bytes: what is sent over PCIe, the busier way.
+        amounts: what is computed, read and written, and sent over PCIe in the busier direction.
     """
-    amounts = {
-        Limit.ARITHMETIC: operations,
-        Limit.MEMORY: bytes_moved,
-        Limit.LINK: link_bytes,
-    }
     return {
-        limit: amount / peak
+        limit: amount / ceilings[limit]
         for limit, amount in amounts.items()
-        if amount and (peak := ceilings.peak(limit))
+        if amount and limit in ceilings
     }
 
 
 def share_of_ceiling(
-    ceilings: Ceilings,
-    median_s: float,
-    *,
-    operations: float = 0.0,
-    bytes_moved: float = 0.0,
-    link_bytes: float = 0.0,
+    ceilings: Ceilings, median_s: float, amounts: Mapping[Limit, float]
 ) -> CeilingShare | None:
     """Return how close a call came to its ceiling; None if no ceiling that it needs is known.
 
     Args:
-        ceilings: the device's ceilings in the dtype of the work.
+        ceilings: as for `shortest_s`.
         median_s: the time of the call.
-        operations: the number of its operations.
-        bytes_moved: the bytes that it reads and writes in the device's memory.
-        link_bytes: the bytes that it sends over PCIe, in the busier direction.
+        amounts: as for `shortest_s`.
     """
-    least_s = shortest_s(
-        ceilings, operations=operations, bytes_moved=bytes_moved, link_bytes=link_bytes
-    )
+    least_s = shortest_s(ceilings, amounts)
     if not least_s or median_s <= 0:
         return None
-    limit = max(least_s, key=lambda one: least_s[one])
+    limit = max(least_s, key=least_s.__getitem__)
     unit = "FLOP/s" if limit is Limit.ARITHMETIC else "B/s"
-    peak_text = format_rate(ceilings.peak(limit) or 0.0, unit)
-    ceiling = f"{_WORDS[limit]}, {peak_text}"
+    ceiling = f"{_WORDS[limit]}, {format_rate(ceilings[limit], unit)}"
     return CeilingShare(share=least_s[limit] / median_s, ceiling=ceiling, limit=limit)
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from gpu_studio.core.benchmark.ceilings import shortest_s
 from gpu_studio.core.benchmark.refusal import dtype_refusal, mode_refusal
 from gpu_studio.core.failure import FailureKind, StudioError
+from gpu_studio.core.messages.run_messages import Limit
 from gpu_studio.core.parameter import refusal_of
 from gpu_studio.core.tensors import check_dtype, check_size
 from gpu_studio.core.units import format_bytes, format_duration, format_size
@@ -236,11 +237,12 @@ def kernel_time_s(workload: Workload, case: Case, card: Device | None) -> float 
     """
     if not case.is_on_card:
         return None
-    ceilings = ceilings_of(case, None, card, workload.computes_in(case))
+    ceilings = ceilings_of(case, card, workload.computes_in(case))
     if ceilings is None:
         return None
     work = workload.work(case)
     if not work.longest_kernel:
         return 0.0
-    least_s = shortest_s(ceilings, operations=work.operations, bytes_moved=work.bytes_moved)
+    amounts = {**work.amounts, Limit.LINK: 0.0}
+    least_s = shortest_s(ceilings, amounts)
     return max(least_s.values()) * work.longest_kernel if least_s else None

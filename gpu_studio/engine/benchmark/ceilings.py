@@ -16,9 +16,7 @@ import torch
 from gpu_studio.core.benchmark.ceilings import (
     ABOVE_FROM,
     Ceilings,
-    MeasuredCeilings,
     card_ceilings,
-    cpu_ceilings,
     share_of_ceiling,
 )
 from gpu_studio.core.devices.peaks import card_peaks, published_peaks
@@ -49,7 +47,7 @@ _FEW_OPERATIONS, _MANY_OPERATIONS = 0.5, 1000.0
 _CACHES = 4
 
 
-def measure_cpu(case: Case, work: Work, computed_in: str) -> MeasuredCeilings | None:
+def measure_cpu(case: Case, work: Work, computed_in: str) -> Ceilings | None:
     """Measure the CPU's ceilings that can limit work in this dtype; None for a card.
 
     This takes up to a second the first time in an engine, so call it before a run's timing.
@@ -57,32 +55,19 @@ def measure_cpu(case: Case, work: Work, computed_in: str) -> MeasuredCeilings | 
     if case.is_on_card:
         return None
     if not work.operations and not work.bytes_moved:
-        return MeasuredCeilings()
+        return {}
     intensity = work.operations / work.bytes_moved if work.bytes_moved else float("inf")
     return measured_ceilings(getattr(torch, computed_in), intensity)
 
 
-def ceilings_of(
-    case: Case,
-    measured: MeasuredCeilings | None,
-    card: Device | None,
-    computed_in: str,
-) -> Ceilings | None:
-    """Return the ceilings of a case's device; None if too little is known.
+def ceilings_of(case: Case, card: Device | None, computed_in: str) -> Ceilings | None:
+    """Return a card's ceilings from NVML, from PyTorch (2.8 and newer), or as published.
 
     Args:
         case: the case.
-        measured: the CPU's measured ceilings; None for a card.
-        card: the card as its driver describes it, with its link under load.
+        card: the card as its driver describes it, with its link under load; None if unknown.
         computed_in: the dtype of the arithmetic, or ``tf32``.
     """
-    if measured is not None:
-        return cpu_ceilings(measured, computed_in)
-    return _card_ceilings(case, card, computed_in)
-
-
-def _card_ceilings(case: Case, card: Device | None, computed_in: str) -> Ceilings | None:
-    """Return a card's ceilings from NVML, from PyTorch (2.8 and newer), or as published."""
     torch_card = accelerator_of(case.device).card(case.device.index)
     link = (card.telemetry.pcie_generation, card.telemetry.pcie_width) if card else (None, None)
     if torch_card.compute_capability is None:
@@ -108,12 +93,7 @@ def _card_ceilings(case: Case, card: Device | None, computed_in: str) -> Ceiling
 
 
 def reached_share(
-    case: Case,
-    work: Work,
-    median_s: float,
-    measured: MeasuredCeilings | None,
-    card: Device | None,
-    computed_in: str,
+    case: Case, work: Work, median_s: float, ceilings: Ceilings | None
 ) -> CeilingShare | None:
     """Return the share of its ceiling that a call reaches; None if too little is known.
 
@@ -121,20 +101,9 @@ def reached_share(
         case: the call.
         work: its work.
         median_s: its seconds.
-        measured: the CPU's measured ceilings; None for a card.
-        card: the card as its driver describes it, with its link under load.
-        computed_in: the dtype of the arithmetic, or ``tf32``.
+        ceilings: those of its device; None if unknown.
     """
-    ceilings = ceilings_of(case, measured, card, computed_in)
-    if ceilings is None:
-        return None
-    reached = share_of_ceiling(
-        ceilings,
-        median_s,
-        operations=work.operations,
-        bytes_moved=work.bytes_moved,
-        link_bytes=work.link_bytes,
-    )
+    reached = share_of_ceiling(ceilings or {}, median_s, work.amounts)
     if reached is None or reached.limit is not Limit.MEMORY or reached.share <= ABOVE_FROM:
         return reached
     # Only a cache is faster than the memory. What fits in none disproves the ceiling.
@@ -142,23 +111,20 @@ def reached_share(
     return None if cache_bytes and work.bytes_moved > _CACHES * cache_bytes else reached
 
 
-def measured_ceilings(dtype: torch.dtype, operations_per_byte: float) -> MeasuredCeilings:
+def measured_ceilings(dtype: torch.dtype, operations_per_byte: float) -> Ceilings:
     """Return the ceilings that can limit work in a dtype; takes under a second the first time.
 
     Args:
         dtype: the dtype of the work.
         operations_per_byte: of the work; a ceiling that cannot limit it is not measured.
     """
-    copy_bytes_per_s: float | None = None
-    matmul_flops: dict[str, float] = {}
+    found: dict[Limit, float | None] = {}
     if operations_per_byte <= _MANY_OPERATIONS:
-        copy_bytes_per_s = _COPY.get(_measure_copy)
+        found[Limit.MEMORY] = _COPY.get(_measure_copy)
     if operations_per_byte >= _FEW_OPERATIONS:
-        name = str(dtype).removeprefix("torch.")
-        product = _PRODUCTS.setdefault(name, UndisturbedRate())
-        rate = product.get(partial(_measure_product, dtype))
-        matmul_flops |= {name: rate} if rate is not None else {}
-    return MeasuredCeilings(copy_bytes_per_s=copy_bytes_per_s, matmul_flops=matmul_flops)
+        product = _PRODUCTS.setdefault(str(dtype), UndisturbedRate())
+        found[Limit.ARITHMETIC] = product.get(partial(_measure_product, dtype))
+    return {limit: rate for limit, rate in found.items() if rate is not None}
 
 
 class UndisturbedRate:

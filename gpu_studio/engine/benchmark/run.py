@@ -13,7 +13,7 @@ from gpu_studio.engine.benchmark.admission import (
     refuse_long_kernel,
     refuse_too_large,
 )
-from gpu_studio.engine.benchmark.ceilings import measure_cpu, reached_share
+from gpu_studio.engine.benchmark.ceilings import ceilings_of, measure_cpu, reached_share
 from gpu_studio.engine.benchmark.cold_cache import ColdStopwatch, buffer_bytes
 from gpu_studio.engine.benchmark.load import load_of
 from gpu_studio.engine.benchmark.naive import explain, time_naively
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from contextlib import AbstractContextManager
 
-    from gpu_studio.core.benchmark.ceilings import MeasuredCeilings
+    from gpu_studio.core.benchmark.ceilings import Ceilings
     from gpu_studio.core.devices.devices import Device
     from gpu_studio.core.messages.message import Event
     from gpu_studio.engine.benchmark.naive_script import NaiveAnswer
@@ -94,7 +94,7 @@ class WorkloadRun(MeasuredRun):
         self._conclude(measured, naive)
         yield self._finished()
 
-    def _conclude(self, measured: MeasuredCeilings | None, naive: NaiveAnswer | None) -> None:
+    def _conclude(self, measured: Ceilings | None, naive: NaiveAnswer | None) -> None:
         """Record what follows from the samples, and what PyTorch says of itself."""
         found, case, work = self._found, self._case, self._workload.work(self._case)
         assert found.watch is not None
@@ -102,9 +102,9 @@ class WorkloadRun(MeasuredRun):
         found.throughput_work, found.bytes_per_call = work.throughput_work, work.bytes_moved
         found.computed_in = self._workload.computes_in(case)
         found.cpu_threads, found.torch_version = torch.get_num_threads(), str(torch.__version__)
-        found.reached = reached_share(
-            case, work, found.median_s, measured, found.watch.card, found.computed_in
-        )
+        if measured is None:
+            measured = ceilings_of(case, found.watch.card, found.computed_in)
+        found.reached = reached_share(case, work, found.median_s, measured)
         if not found.parts_s and not case.is_on_card:  # no copies, and no driver to ask
             found.parts_s = {"compute": found.median_s}
         if case.transfers and not case.is_on_card:

@@ -11,6 +11,7 @@ from gpu_studio.core.benchmark.refusal import device_refusal, options_refusal
 from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.messages.race_messages import RaceParameters  # noqa: TC001  # msgspec reads it
+from gpu_studio.core.messages.run_messages import Limit
 from gpu_studio.core.packed_frame import PackedFrame  # noqa: TC001  # msgspec reads it
 from gpu_studio.core.texts import listed
 from gpu_studio.engine.device import accelerator_of
@@ -93,6 +94,15 @@ class Work(msgspec.Struct, frozen=True, kw_only=True):
     host_bytes: int = 0
     link_bytes: float = 0.0
     longest_kernel: float = 1.0
+
+    @property
+    def amounts(self) -> dict[Limit, float]:
+        """What each limit holds back."""
+        return {
+            Limit.ARITHMETIC: self.operations,
+            Limit.MEMORY: self.bytes_moved,
+            Limit.LINK: self.link_bytes,
+        }
 
 
 def make_case(

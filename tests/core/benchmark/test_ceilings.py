@@ -5,7 +5,6 @@ import msgspec
 import pytest
 
 from gpu_studio.core.benchmark.ceilings import (
-    Ceilings,
     believed_share,
     card_ceilings,
     is_this_normal,
@@ -24,30 +23,34 @@ from tests.core.benchmark.kept_runs import finished_run
 from tests.core.benchmark.published_cards import CARDS, PublishedCard
 from tests.fakes.run_answers import changed
 
-SLOW = Ceilings(arithmetic_flops=1e12, memory_bytes_per_s=1e11, link_bytes_per_s=4e9)
+SLOW = {Limit.ARITHMETIC: 1e12, Limit.MEMORY: 1e11, Limit.LINK: 4e9}
 
 
-def test_the_ceiling_that_allows_the_least_decides() -> None:
-    # 1e9 operations take 1 ms, 2e8 bytes take 2 ms
-    share = share_of_ceiling(SLOW, 4e-3, operations=1e9, bytes_moved=2e8)
-    assert share is not None
-    assert (share.share, share.limit) == (pytest.approx(0.5), Limit.MEMORY)
-    assert share.ceiling.replace("\u202f", " ") == "memory bandwidth, 100 GB/s"
-    busy = share_of_ceiling(SLOW, 4e-3, operations=3e9, bytes_moved=2e8)
-    assert busy is not None
-    assert (busy.share, busy.limit) == (pytest.approx(0.75), Limit.ARITHMETIC)
-    assert busy.ceiling.replace("\u202f", " ") == "peak arithmetic, 1.00 TFLOP/s"
-    sent = share_of_ceiling(SLOW, 4e-3, bytes_moved=2e8, link_bytes=1e7)
-    assert sent is not None
-    assert (sent.share, sent.limit) == (pytest.approx(0.625), Limit.LINK)
-    assert sent.ceiling.startswith("PCIe link, ")
+@pytest.mark.parametrize(
+    ("operations", "moved", "sent", "share", "limit", "ceiling"),
+    [
+        # 1e9 operations take 1 ms, 2e8 bytes take 2 ms
+        (1e9, 2e8, 0.0, 0.5, Limit.MEMORY, "memory bandwidth, 100 GB/s"),
+        (3e9, 2e8, 0.0, 0.75, Limit.ARITHMETIC, "peak arithmetic, 1.00 TFLOP/s"),
+        (0.0, 2e8, 1e7, 0.625, Limit.LINK, "PCIe link, 4.00 GB/s"),
+    ],
+)
+def test_the_ceiling_that_allows_the_least_decides(
+    operations: float, moved: float, sent: float, share: float, limit: Limit, ceiling: str
+) -> None:
+    amounts = {Limit.ARITHMETIC: operations, Limit.MEMORY: moved, Limit.LINK: sent}
+    found = share_of_ceiling(SLOW, 4e-3, amounts)
+    assert found is not None
+    assert (found.share, found.limit) == (pytest.approx(share), limit)
+    assert found.ceiling.replace("\u202f", " ") == ceiling
 
 
 def test_what_is_not_known_gives_no_share() -> None:
-    assert share_of_ceiling(Ceilings(), 1.0, operations=1.0, bytes_moved=1.0) is None
-    assert share_of_ceiling(SLOW, 1.0) is None
-    assert share_of_ceiling(SLOW, 0.0, operations=1.0) is None
-    half = share_of_ceiling(Ceilings(memory_bytes_per_s=1e9), 1.0, operations=1e15, bytes_moved=1e9)
+    assert share_of_ceiling({}, 1.0, {Limit.MEMORY: 1.0}) is None
+    assert share_of_ceiling(SLOW, 1.0, {}) is None
+    assert share_of_ceiling(SLOW, 0.0, {Limit.ARITHMETIC: 1.0}) is None
+    amounts = {Limit.ARITHMETIC: 1e15, Limit.MEMORY: 1e9}
+    half = share_of_ceiling({Limit.MEMORY: 1e9}, 1.0, amounts)
     assert half is not None
     assert half.limit is Limit.MEMORY
 
@@ -166,7 +169,7 @@ def share_of(device: Device, dtype: str, tflops: float) -> RunFinished:
     """Return the result of a matrix product that reached a speed."""
     peaks = peaks_of(device, None)
     assert peaks is not None
-    share = share_of_ceiling(card_ceilings(peaks, dtype), 1.0, operations=tflops * 1e12)
+    share = share_of_ceiling(card_ceilings(peaks, dtype), 1.0, {Limit.ARITHMETIC: tflops * 1e12})
     assert share is not None
     return result(
         share=share.share,
@@ -327,7 +330,7 @@ def usual_that_is_not_normal(published: PublishedCard) -> Iterator[str]:
             if ": low" in text or "Cannot compare" in text:
                 yield f"{dtype}: {text}"
         moved = share_of_ceiling(
-            card_ceilings(peaks, "float32"), 1.0, bytes_moved=share * published.gb_per_s * 1e9
+            card_ceilings(peaks, "float32"), 1.0, {Limit.MEMORY: share * published.gb_per_s * 1e9}
         )
         assert moved is not None
         memory = result(share=moved.share, limit=moved.limit, ceiling=moved.ceiling)

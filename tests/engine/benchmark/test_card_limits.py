@@ -20,7 +20,7 @@ def gt_1030(monkeypatch: pytest.MonkeyPatch) -> None:
     peaks = card_peaks("6.1", 3, 1468e6, 64, 3004e6, "NVIDIA GeForce GT 1030")
     assert peaks is not None
 
-    def ceilings_of(case: Case, _: None, card: Device | None, computed_in: str) -> Ceilings:
+    def ceilings_of(case: Case, card: Device | None, computed_in: str) -> Ceilings:
         return card_ceilings(peaks, computed_in)
 
     be_a_card(monkeypatch, (6, 1))

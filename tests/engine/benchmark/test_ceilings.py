@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from gpu_studio.core.devices.devices import Device
-from gpu_studio.core.messages.run_messages import RunFinished
+from gpu_studio.core.messages.run_messages import Limit, RunFinished
 from gpu_studio.core.telemetry import Telemetry
 from gpu_studio.engine.benchmark import ceilings
 from gpu_studio.engine.benchmark.ceilings import (
@@ -33,9 +33,9 @@ def rates(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("rates")
 def test_only_what_can_be_a_limit_is_measured():
     low, middle, high = (measured_ceilings(torch.float32, share) for share in (0.1, 10, 1e4))
-    assert (low.copy_bytes_per_s, low.matmul_flops) == (20e9, {})
-    assert (middle.copy_bytes_per_s, middle.matmul_flops) == (20e9, {"float32": 300e9})
-    assert (high.copy_bytes_per_s, high.matmul_flops) == (None, {"float32": 300e9})
+    assert low == {Limit.MEMORY: 20e9}
+    assert middle == {Limit.MEMORY: 20e9, Limit.ARITHMETIC: 300e9}
+    assert high == {Limit.ARITHMETIC: 300e9}
 
 
 @pytest.mark.usefixtures("rates")
@@ -100,22 +100,20 @@ def test_a_cards_ceilings_follow_from_what_the_driver_reports(monkeypatch: pytes
     )  # fmt: skip
     monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: card)
     monkeypatch.setattr(torch.cuda, "get_device_name", lambda device: card.name)
-    assert (
-        ceilings_of(CARD, None, None, "float32") is None
-    )  # PyTorch before 2.8 does not tell the clock
+    assert ceilings_of(CARD, None, "float32") is None  # PyTorch before 2.8 does not tell the clock
     described = Device(
         kind="cuda", name=card.name, sm_clock_max_mhz=1468, memory_clock_max_mhz=3004,
         memory_bus_width_bits=64, telemetry=Telemetry(pcie_generation=3, pcie_width=4),
     )  # fmt: skip
-    ceilings = ceilings_of(CARD, None, described, "float32")
+    ceilings = ceilings_of(CARD, described, "float32")
     # GT 1030 with GDDR5: 48.1 GB/s, 1.13 TFLOP/s, PCIe 3.0 × 4.
-    assert ceilings.memory_bytes_per_s == pytest.approx(48.06e9, rel=1e-3)
-    assert ceilings.arithmetic_flops == pytest.approx(1.127e12, rel=1e-3)
-    assert ceilings.link_bytes_per_s == pytest.approx(3.94e9, rel=1e-2)
+    assert ceilings[Limit.MEMORY] == pytest.approx(48.06e9, rel=1e-3)
+    assert ceilings[Limit.ARITHMETIC] == pytest.approx(1.127e12, rel=1e-3)
+    assert ceilings[Limit.LINK] == pytest.approx(3.94e9, rel=1e-2)
     card.clock_rate, card.memory_clock_rate, card.memory_bus_width = 1468e3, 3004e3, 64
-    from_torch = ceilings_of(CARD, None, None, "float32")
-    assert from_torch.memory_bytes_per_s == ceilings.memory_bytes_per_s
-    assert from_torch.link_bytes_per_s is None
+    from_torch = ceilings_of(CARD, None, "float32")
+    assert from_torch[Limit.MEMORY] == ceilings[Limit.MEMORY]
+    assert Limit.LINK not in from_torch
 
 
 @pytest.mark.parametrize(
