@@ -136,7 +136,7 @@ def test_no_text_of_a_recording_keeps_them() -> None:
         hostile_json(describe_engine()),
         *(line.replace(b'"GT 1030"', msgspec.json.encode(HOSTILE_NAME)) for line in events),
     ]
-    recording = decode_recording(b"\n".join(lines) + b"\n", f"{HOSTILE_NAME}.jsonl")
+    recording = decode_recording(b"\n".join(lines) + b"\n")
     assert "RTX" in recording.header.title
     assert "RTX" in recording.runs[0].result.device_name
     assert_plain(recording)

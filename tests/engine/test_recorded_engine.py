@@ -137,7 +137,7 @@ def runs() -> Iterator[list[Run]]:
 
 def recorded(runs: list[Run], frames=None):
     header = recording_header(title="a race", device_name="Test", recorded_at="2026-11-22")
-    return decode_recording(recording_of(header, describe_engine(), runs, frames), "race.jsonl")
+    return decode_recording(recording_of(header, describe_engine(), runs, frames))
 
 
 def test_every_contestant_gets_its_own_run_again(runs: list[Run]):

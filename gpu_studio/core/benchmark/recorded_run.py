@@ -116,11 +116,6 @@ class RunsOfEvents:
         self._frames = 0
         self.results: list[RunFinished] = []
 
-    @property
-    def has_begun(self) -> bool:
-        """Whether there was any run."""
-        return bool(self._runs)
-
     def add(self, event: Event, number: int) -> None:
         """Add the event of a line; events that belong to no run are ignored.
 

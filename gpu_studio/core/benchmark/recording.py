@@ -15,7 +15,6 @@ import msgspec
 
 from gpu_studio.core import operating_system
 from gpu_studio.core.benchmark.kept_run import (
-    LONGEST_NAME,
     check_texts,
     clean_name,
     number_trouble,
@@ -45,7 +44,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from gpu_studio.core.benchmark.run import Run
-    from gpu_studio.core.messages.run_messages import RunFinished
 
 
 SCHEMA = 1
@@ -95,33 +93,28 @@ def read_recording(path: Path, is_over: Callable[[], bool] = lambda: False) -> R
     Raises:
         StudioError: the file is refused; the sentence says why.
     """
-    return decode_recording(read_results(path, is_over), path.name, is_over)
+    return decode_recording(read_results(path, is_over), is_over)
 
 
 def is_recording(content: bytes) -> bool:
     """Return whether a file's contents begin like a recording, damaged or not."""
-    lines = text_of(content).split(b"\n", 2)
-    return len(lines) > 1 and _kind_of(lines[0]) is not None
+    return _kind_of(text_of(content).partition(b"\n")[0]) == "recording_header"
 
 
-def decode_recording(
-    content: bytes, file_name: str, is_over: Callable[[], bool] = lambda: False
-) -> Recording:
+def decode_recording(content: bytes, is_over: Callable[[], bool] = lambda: False) -> Recording:
     """Return the recording in a file's contents.
 
     Args:
         content: the whole contents.
-        file_name: the name for a file that does not say where it comes from.
         is_over: as for `read_recording`.
 
     Raises:
         StudioError: the file is refused; the sentence says why.
     """
-    lines = text_of(content).split(b"\n")
-    has_header = _kind_of(lines[0]) == "recording_header"
-    header = _header(lines[0]) if has_header else None
+    first, *lines = text_of(content).split(b"\n")
+    header = _header(first)
     described, runs, is_cut_off = None, RunsOfEvents(is_over), False
-    for number, line in enumerate(lines[has_header:], 1 + has_header):
+    for number, line in enumerate(lines, 2):
         if not line.strip():
             continue
         if is_over():
@@ -129,10 +122,8 @@ def decode_recording(
         try:
             event = _event(line, number)
         except ValueError:
-            if header is None and not runs.has_begun:
-                raise refused("it is not a GPU Studio recording") from None
             # Every line ends with a newline; only the last may lack it.
-            if number < len(lines):
+            if number <= len(lines):
                 raise refused(f"its line {number} is damaged") from None
             is_cut_off = True
             break
@@ -141,12 +132,12 @@ def decode_recording(
         elif event is not None:
             runs.add(event, number)
     is_cut_off = runs.end() or is_cut_off
-    if not runs.has_begun:
-        raise refused("it has no runs")
     recorded = tuple(runs.runs())
+    if not recorded:
+        raise refused("it has no runs")
     ran = {run.request.workload for run in recorded}
     return Recording(
-        header=header or _header_of_results(runs.results, file_name),
+        header=header,
         described=_checked_description(described, ran) if described else None,
         runs=recorded,
         is_cut_off=is_cut_off,
@@ -175,6 +166,8 @@ def _kind_of(line: bytes) -> str | None:
 
 
 def _header(line: bytes) -> RecordingHeader:
+    if _kind_of(line) != "recording_header":
+        raise refused("it is not a GPU Studio recording")
     try:
         header = msgspec.json.decode(line, type=RecordingHeader)
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
@@ -191,22 +184,6 @@ def _header(line: bytes) -> RecordingHeader:
     if not texts["device_name"]:
         raise refused("it does not name its device")
     return msgspec.structs.replace(header, **texts)
-
-
-def _header_of_results(results: Sequence[RunFinished], file_name: str) -> RecordingHeader:
-    """Return a header for a file without one, from its results."""
-    names = dict.fromkeys(result.device_name for result in results if result.device_name)
-    if not names:
-        raise refused("it does not name its device")
-    devices = clean_name(", ".join(names))
-    return RecordingHeader(
-        title=clean_name(f"{devices[: LONGEST_NAME // 2]}, from {file_name}"),
-        device_name=devices[: LONGEST_NAME // 2],
-        driver_version=None,
-        torch_version=results[-1].conditions.torch_version,
-        recorded_at="",
-        source=clean_name(file_name),
-    )
 
 
 def _event(line: bytes, number: int) -> Event | None:

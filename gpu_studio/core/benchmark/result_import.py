@@ -82,7 +82,7 @@ def open_results(
 def _opened(path: Path, is_over: Callable[[], bool]) -> Recording | list[KeptRun]:
     content = read_results(path, is_over)
     if is_recording(content):
-        return decode_recording(content, path.name, is_over)
+        return decode_recording(content, is_over)
     return _decoded(content, path.name)
 
 

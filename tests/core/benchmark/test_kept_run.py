@@ -224,7 +224,7 @@ def test_a_kept_run_opens_with_everything_in_it() -> None:
 
 def test_a_recording_opens() -> None:
     content = (FILES / "race.jsonl").read_bytes()
-    recording = decode_recording(content, "race.jsonl")
+    recording = decode_recording(content)
     lines = [json.loads(line) for line in content.splitlines()]
     for run, older in zip(recording.runs, older_results(lines), strict=True):
         assert run.result is not None

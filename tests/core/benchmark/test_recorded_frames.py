@@ -38,9 +38,7 @@ def ready(**changes: Any) -> FrameReady:
 
 
 def read(*frames: Message) -> RecordedRun:
-    (run,) = decode_recording(
-        encode_all([recording_header(), BEGIN, *frames, *REST]), "theirs.jsonl"
-    ).runs
+    (run,) = decode_recording(encode_all([recording_header(), BEGIN, *frames, *REST])).runs
     return run
 
 
@@ -96,7 +94,7 @@ def test_frames_that_end_at_another_time_than_their_race_are_refused(elapsed_s: 
     frames = [OPENED, ready(), ready(number=1, elapsed_s=elapsed_s)]
     lines = encode_all([recording_header(), began, *frames, done, ended])
     with pytest.raises(StudioError, match="contradicts the seconds of its race"):
-        decode_recording(lines, "theirs.jsonl")
+        decode_recording(lines)
 
 
 def test_a_thousand_frames_of_one_color_cost_no_more_than_their_file() -> None:
@@ -104,7 +102,7 @@ def test_a_thousand_frames_of_one_color_cost_no_more_than_their_file() -> None:
     one_color = PackedFrame.of(np.zeros((SIDE, SIDE, 3), np.uint8)).packed
     content = race_recording([one_color] * 1000)
     tracemalloc.start()
-    recording = decode_recording(content, "theirs.jsonl")
+    recording = decode_recording(content)
     tracks = [RaceTrack(run.events) for run in recording.runs]
     peak_bytes = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()

@@ -77,7 +77,7 @@ def test_of_a_recorded_race_the_fastest_and_the_slowest_are_shown() -> None:
         over(ONE, 0.04), over(Contestant(device="cpu", threads=2), 0.02), over(CARD, 0.01),
     ]  # fmt: skip
     content = recording_of(recording_header(), described(), runs)
-    sides = recorded_sides(decode_recording(content, "race.jsonl"))
+    sides = recorded_sides(decode_recording(content))
     assert [one.label for one in sides] == [
         "CPU, 1 thread, recorded 2026-01-02", "GT 1030, recorded 2026-01-02",
     ]  # fmt: skip
@@ -87,8 +87,6 @@ def test_of_a_recorded_race_the_fastest_and_the_slowest_are_shown() -> None:
 def test_a_recording_without_pictures_still_has_the_way_to_the_finish() -> None:
     curves = {"steps": (0, 100, 200), "seconds": (0, 1, 2), "sharpness": (10, 20, 30)}
     run = over(CARD, 0.01, curves=curves)
-    (one,) = recorded_sides(
-        decode_recording(recording_of(recording_header(), described(), [run]), "race.jsonl")
-    )
+    (one,) = recorded_sides(decode_recording(recording_of(recording_header(), described(), [run])))
     assert [(at.elapsed_s, at.progress) for at in one.track.frames] == [(0, 0), (1, 0.5), (2, 1)]
     assert one.track.picture_at(1.0) is None
