@@ -37,9 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from gpu_studio.core.messages.message import Event, Request
-    from gpu_studio.engine.benchmark.race_timing import FinishLine
     from gpu_studio.engine.benchmark.rounds import MeasuredRun
-    from gpu_studio.engine.benchmark.turns import TurnsClock
     from gpu_studio.engine.own_code.limits import Prints
     from gpu_studio.engine.sensor import Sensor
     from gpu_studio.engine.switcher.placement import Placement
@@ -170,21 +168,10 @@ class Dispatcher:
             WATCH.start(self.lost)
 
     def _run_one(
-        self,
-        request: RunWorkload,
-        stop: threading.Event,
-        turns: str = "",
-        line: FinishLine | None = None,
-        clock: TurnsClock | None = None,
+        self, request: RunWorkload, stop: threading.Event, **together: Any
     ) -> Iterator[Event | None]:
         yield from self._new_run(
-            request,
-            stop,
-            sensor=self._sensor,
-            cpu_name=self._cpu_name,
-            turns=turns,
-            line=line,
-            clock=clock,
+            request, stop, sensor=self._sensor, cpu_name=self._cpu_name, **together
         ).events()
 
     def _new_run(self, request: RunWorkload, stop: threading.Event, **shared: Any) -> MeasuredRun:
@@ -198,8 +185,8 @@ class Dispatcher:
         from gpu_studio.engine.benchmark.turns import TurnsClock, check_turns, in_turns
 
         check_turns(request)
-        together = uuid.uuid4().hex, FinishLine(), TurnsClock()
-        runs = [self._run_one(run, stop, *together) for run in request.runs]
+        together = {"turns": uuid.uuid4().hex, "line": FinishLine(), "clock": TurnsClock()}
+        runs = [self._run_one(run, stop, **together) for run in request.runs]
         yield from in_turns(list(map(self._guarded, request.runs, runs)))
 
     def _place(self, request: PlaceModel) -> Iterator[Event]:

@@ -27,9 +27,8 @@ from gpu_studio.engine.device import (
     resolve,
     time_once,
 )
-from gpu_studio.engine.threads import refuse_threads
 from gpu_studio.engine.verification import Verification
-from gpu_studio.engine.workloads.case import make_case
+from gpu_studio.engine.workloads.case import make_case, refuse_threads
 from gpu_studio.engine.workloads.workload import CPU
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from gpu_studio.engine.device import accelerator_of, card_name, prove_kernels, t
 from gpu_studio.engine.memory.caching_allocator import PeakMemory, read_memory
 from gpu_studio.engine.own_code.picture import own_picture
 from gpu_studio.engine.own_code.workload import own_workload
-from gpu_studio.engine.threads import cpu_threads
+from gpu_studio.engine.workloads.case import cpu_threads
 from gpu_studio.engine.workloads.registry import find_picture, find_workload
 
 if TYPE_CHECKING:

@@ -24,7 +24,6 @@ from gpu_studio.core.messages.check_messages import (
     StageName,
 )
 from gpu_studio.core.telemetry import ClockReason, Telemetry
-from gpu_studio.core.units import format_bytes, format_count
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -203,37 +202,6 @@ class StageRun:
                 )
             )  # fmt: skip
 
-    def report_wrong_bits(
-        self,
-        memory: str,
-        title: str,
-        seen: NDArray[np.int64],
-        known: NDArray[np.int64],
-        first_byte: int,
-        *,
-        counted: int,
-        second_look: str,
-    ) -> None:
-        """Report which bits of words are wrong, or that only the device's own count found some.
-
-        Args:
-            memory: what has the words, in words.
-            title: that of the pattern.
-            seen: the words, copied from the device.
-            known: the right ones.
-            first_byte: the address of the first in the tested part.
-            counted: the wrong words that the device found when it read them.
-            second_look: how they were read when they were right, in words.
-        """
-        count, where = wrong_bits(seen, known, first_byte)
-        sentence = f"Wrong bits in the {memory} with {title}, {where}."
-        if not count:
-            sentence = (
-                f"Wrong words when the {self.subject} read {title} back, and right when "
-                f"{second_look}: {format_count(counted)}."
-            )
-        self.report("wrong_bits", "error", sentence, count=count or counted)
-
 
 class Plant:
     """Makes one kind of fault in what comes back from the device, or none."""
@@ -303,29 +271,3 @@ def _bytes_of(numbers: Tensor | NDArray[Any]) -> NDArray[np.uint8]:
     import torch
 
     return numbers.view(-1).view(torch.uint8).numpy()
-
-
-_WORD_BYTES = 8
-_MOST_NAMED = 8  # wrong bits of a word
-
-
-def wrong_bits(seen: Words, expected: Words, first_byte: int) -> tuple[int, str]:
-    """Return how many bits of words from an address on are wrong, and which, in words."""
-    difference = seen ^ expected
-    wrong = np.flatnonzero(difference)
-    if not len(wrong):
-        return 0, ""
-    first, last = (first_byte + _WORD_BYTES * int(at) for at in wrong[[0, -1]])
-    to_one, to_zero = _ones(difference & seen), _ones(difference & expected)
-    every = int(np.bitwise_or.reduce(difference))
-    bits = [str(bit) for bit in range(64) if every >> bit & 1]
-    which = f"{len(bits)} of 64" if len(bits) > _MOST_NAMED else ", ".join(bits)
-    return to_one + to_zero, (
-        f"from {format_bytes(first)} to {format_bytes(last + _WORD_BYTES - 1)} of the tested part: "
-        f"{format_count(to_one)} went from 0 to 1, {format_count(to_zero)} from 1 to 0. "
-        f"The first is at byte {first:#x}; bits of a word: {which}"
-    )
-
-
-def _ones(words: Words) -> int:
-    return int(np.unpackbits(words.view(np.uint8)).sum())

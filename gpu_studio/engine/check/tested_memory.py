@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar
 
 import numpy as np
 
-from gpu_studio.core.units import format_count
+from gpu_studio.core.units import format_bytes, format_count
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -26,10 +26,14 @@ if TYPE_CHECKING:
 
     from gpu_studio.engine.check.stage_run import StageRun
 
+    Words = NDArray[np.int64]
+
 _PROOF_TRIES = 2
 # Of the stage's time: each cell rests with one value and with the other.
 _REST_SHARES = {"addresses": 0.12, "inverted addresses": 0.04}
 _LONGEST_REST_S, _LOOK_S = 15.0, 0.25
+_WORD_BYTES = 8
+_MOST_NAMED = 8  # wrong bits of a word
 
 
 class AnyPattern(Protocol):
@@ -151,16 +155,19 @@ class MemoryUnderTest(ABC, Generic[P]):
         """Report the wrong bits of a chunk, if there are any."""
         counted = self._count_wrong(pattern, number)
         self._verified.add(number)
-        if counted:
-            self._run.report_wrong_bits(
-                "video memory" if self._run.is_card else "RAM of this process",
-                pattern.title,
-                self._seen(number).view(np.int64),
-                self._known(pattern, number).view(np.int64),
-                number * self._chunk_bytes,
-                counted=counted,
-                second_look=self.second_look,
+        if not counted:
+            return
+        run, seen = self._run, self._seen(number).view(np.int64)
+        known = self._known(pattern, number).view(np.int64)
+        count, where = wrong_bits(seen, known, number * self._chunk_bytes)
+        memory = "video memory" if run.is_card else "RAM of this process"
+        sentence = f"Wrong bits in the {memory} with {pattern.title}, {where}."
+        if not count:
+            sentence = (
+                f"Wrong words when the {run.subject} read {pattern.title} back, and right when "
+                f"{self.second_look}: {format_count(counted)}."
             )
+        run.report("wrong_bits", "error", sentence, count=count or counted)
 
     def _count_wrong(self, pattern: P, number: int) -> int:
         """Return the number of wrong words in a chunk, counted where they are compared."""
@@ -204,3 +211,25 @@ class MemoryUnderTest(ABC, Generic[P]):
         self._put_last(number, before)
         more = np.count_nonzero(after != known) - np.count_nonzero(before != known)
         return bool(counted - clean == more)
+
+
+def wrong_bits(seen: Words, expected: Words, first_byte: int) -> tuple[int, str]:
+    """Return how many bits of words from an address on are wrong, and which, in words."""
+    difference = seen ^ expected
+    wrong = np.flatnonzero(difference)
+    if not len(wrong):
+        return 0, ""
+    first, last = (first_byte + _WORD_BYTES * int(at) for at in wrong[[0, -1]])
+    to_one, to_zero = _ones(difference & seen), _ones(difference & expected)
+    every = int(np.bitwise_or.reduce(difference))
+    bits = [str(bit) for bit in range(64) if every >> bit & 1]
+    which = f"{len(bits)} of 64" if len(bits) > _MOST_NAMED else ", ".join(bits)
+    return to_one + to_zero, (
+        f"from {format_bytes(first)} to {format_bytes(last + _WORD_BYTES - 1)} of the tested part: "
+        f"{format_count(to_one)} went from 0 to 1, {format_count(to_zero)} from 1 to 0. "
+        f"The first is at byte {first:#x}; bits of a word: {which}"
+    )
+
+
+def _ones(words: Words) -> int:
+    return int(np.unpackbits(words.view(np.uint8)).sum())

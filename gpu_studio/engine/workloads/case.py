@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -17,7 +19,7 @@ from gpu_studio.core.texts import listed
 from gpu_studio.engine.device import accelerator_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from gpu_studio.core.messages.run_messages import WorkloadDescription
 
@@ -145,6 +147,32 @@ def refuse_mode(description: WorkloadDescription, mode: str, is_wanted: bool = T
     """Raise `StudioError` if a mode is wanted that the workload refuses."""
     if is_wanted and mode in description.refuses:
         raise _bad(description.refuses[mode])
+
+
+def refuse_threads(case: Case) -> None:
+    """Raise `StudioError` for a number of threads that this PC or a card does not have."""
+    threads = case.race.threads if case.race else None
+    if threads is None:
+        return
+    if case.is_on_card:
+        raise _bad("A number of threads is only for the CPU.")
+    most = max(os.cpu_count() or 1, torch.get_num_threads())
+    if threads > most:
+        raise _bad(f"{threads} threads are more than this CPU runs at once: choose 1 to {most}.")
+
+
+@contextlib.contextmanager
+def cpu_threads(threads: int | None) -> Iterator[None]:
+    """Let PyTorch use this many threads meanwhile; None changes nothing."""
+    before = torch.get_num_threads()
+    if threads is None or threads == before:
+        yield
+        return
+    torch.set_num_threads(threads)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def product_dtype(case: Case) -> str:

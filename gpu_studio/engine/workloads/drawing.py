@@ -7,22 +7,25 @@ description has the finish line (`RaceTraits`).
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
+import torch
 
+from gpu_studio.core.device_name import CPU
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.engine.workloads.call import Drawing
+from gpu_studio.engine.workloads.case import Case
 from gpu_studio.engine.workloads.parts import card_parts_s
 from gpu_studio.engine.workloads.workload import Workload
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
-    import torch
     from numpy.typing import NDArray
 
-    from gpu_studio.engine.workloads.case import Case
+
+_Drawing = TypeVar("_Drawing", bound="TensorDrawing")
 
 
 class Picture(Workload):
@@ -69,6 +72,18 @@ class TensorDrawing(Drawing):
         parts = card_parts_s(self._case.device, (), self.result)
         # Nothing is copied in a step.
         return {name: part_s for name, part_s in parts.items() if not name.startswith("copy")}
+
+
+def steps_of_both(
+    kind: Callable[[Case], _Drawing], case: Case, steps: int
+) -> tuple[_Drawing, _Drawing]:
+    """Return a drawing after some steps, and the same in float64 on the CPU."""
+    cpu = Case(device=torch.device(CPU), size=case.size, dtype=torch.float64, race=case.race)
+    both = kind(case), kind(cpu)
+    for drawing in both:
+        for _ in range(steps):
+            drawing()
+    return both
 
 
 def gradient(

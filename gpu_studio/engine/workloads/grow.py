@@ -17,7 +17,7 @@ from gpu_studio.core.race import gray_scott
 from gpu_studio.core.race.pictures import GROW, wide_height
 from gpu_studio.engine.verification import Verification, within_rounding
 from gpu_studio.engine.workloads.case import Case, Work
-from gpu_studio.engine.workloads.drawing import Picture, TensorDrawing
+from gpu_studio.engine.workloads.drawing import Picture, TensorDrawing, steps_of_both
 
 if TYPE_CHECKING:
     import numpy as np
@@ -123,12 +123,7 @@ def planted(case: Case) -> tuple[torch.Tensor, torch.Tensor]:
 
 def difference(case: Case, steps: int) -> float:
     """Return how far both substances are from float64 on the CPU at most, after some steps."""
-    cpu = Case(device=torch.device("cpu"), size=case.size, dtype=torch.float64, race=case.race)
-    drawings = GrowDrawing(case), GrowDrawing(cpu)
-    for drawing in drawings:
-        for _ in range(steps):
-            drawing()
-    found, expected = drawings
+    found, expected = steps_of_both(GrowDrawing, case, steps)
     return max(
         float((one.cpu().double() - other).abs().max())
         for one, other in ((found.u, expected.u), (found.v, expected.v))

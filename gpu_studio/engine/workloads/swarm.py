@@ -19,7 +19,7 @@ from gpu_studio.core.packed_frame import LARGEST_FRAME_SIDE
 from gpu_studio.core.race.pictures import SWARM, WIDE, wide_height
 from gpu_studio.engine.verification import Verification, within_rounding
 from gpu_studio.engine.workloads.case import Case, Work
-from gpu_studio.engine.workloads.drawing import Picture, TensorDrawing, gradient
+from gpu_studio.engine.workloads.drawing import Picture, TensorDrawing, gradient, steps_of_both
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -181,12 +181,7 @@ def placed(bodies: int) -> tuple[torch.Tensor, torch.Tensor]:
 
 def difference(case: Case, steps: int) -> float:
     """Return how far a body is from its place in float64 on the CPU at most, after some steps."""
-    cpu = Case(device=torch.device("cpu"), size=case.size, dtype=torch.float64, race=case.race)
-    drawings = SwarmDrawing(case), SwarmDrawing(cpu)
-    for drawing in drawings:
-        for _ in range(steps):
-            drawing()
-    found, expected = drawings
+    found, expected = steps_of_both(SwarmDrawing, case, steps)
     across = (found.x.cpu().double() - expected.x).abs()
     down = (found.y.cpu().double() - expected.y).abs()
     # The left edge is the right one.

@@ -9,7 +9,8 @@ from gpu_studio.core.check.stages import ram_bytes
 from gpu_studio.core.telemetry import Telemetry
 from gpu_studio.engine.check import memory
 from gpu_studio.engine.check.memory import PATTERNS, Pattern, TestedMemory
-from gpu_studio.engine.check.stage_run import StageRun, wrong_bits
+from gpu_studio.engine.check.stage_run import StageRun
+from gpu_studio.engine.check.tested_memory import wrong_bits
 from tests.engine.check.stage_runs import MIB, TickingClock, card_run, follow, run_for, sensor_of
 
 
