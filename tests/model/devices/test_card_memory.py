@@ -16,10 +16,8 @@ from gpu_studio.model.devices.programs import (
     may_end,
     note,
     process_row,
-    question,
 )
 from tests.driving.window import plain
-from tests.fakes.descriptions import described
 from tests.fakes.pc import gt_1030, two_cards
 from tests.fakes.scripted_engine import Pause
 from tests.model.devices.looking import row, start
@@ -46,23 +44,6 @@ def test_pytorchs_memory_is_read_while_it_is_shown(qtbot, studio, with_cuda, mod
     qtbot.waitUntil(lambda: studio.session.is_free)
     with qtbot.assertNotEmitted(studio.session.request_submitted):
         model.select(two_cards().cards[0].identity)  # by another tab
-
-
-@pytest.mark.parametrize("inventory", [gt_1030()])
-@pytest.mark.parametrize("is_usable", [True, False])
-def test_neither_a_cpu_nor_a_card_without_pytorch_is_asked(
-    qtbot, studio, with_cuda, model, is_usable
-):
-    if not is_usable:
-        with_cuda.scripts[DescribeEngine] = [described()]
-    start(qtbot, studio)
-    if is_usable:
-        model.select("cpu")
-    model._memory._timer.setInterval(5)
-    model.see(is_seen=True)
-    with qtbot.assertNotEmitted(studio.session.request_submitted, wait=50):
-        pass
-    assert questions(with_cuda) == []
 
 
 @pytest.mark.parametrize("inventory", [gt_1030()])
@@ -194,10 +175,3 @@ def test_what_is_not_allowed_is_a_sentence(monkeypatch, is_over, outcome):
     monkeypatch.setattr(os, "kill", refuse)
     monkeypatch.setattr(module, "_is_over_on_windows", lambda _pid: is_over)
     assert outcome in end_process(GpuProcess(pid=1, name="init"), set())
-
-
-def test_the_question_says_what_is_lost():
-    asked = question(GpuProcess(pid=900, name="Xorg", user="root", kind="graphics"))
-    assert asked.startswith("End Xorg (process 900)? What is not saved in Xorg is lost")
-    assert "draws on the screen" in asked
-    assert "draws" not in question(GpuProcess(pid=4711, name="python"))

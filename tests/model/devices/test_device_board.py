@@ -84,13 +84,6 @@ def test_a_finding_says_what_to_do_about_an_obstacle() -> None:
     assert "install the cu126 build" in card.reason
 
 
-def test_the_current_card_is_the_chosen_one_or_the_first() -> None:
-    inventory, engine = numbered(two_cards()), described_with_cuda(device_count=2)
-    assert [row.is_current for row in device_rows(inventory, engine)] == [False, True, False]
-    rows = device_rows(inventory, engine, current="cuda:1")
-    assert [row.is_current for row in rows] == [False, False, True]
-
-
 def test_cards_that_only_the_engine_knows_are_rows_too() -> None:
     engine = described_with_cuda(device_count=2, cards=(GT_1030,), arch_list=("sm_61", "sm_86"))
     _, card, other = device_rows(cpu_only(), engine)
@@ -114,10 +107,3 @@ def test_cards_of_one_name_are_told_apart() -> None:
     rows = device_rows(twins, None)
     assert [row.label for row in rows] == ["CPU", "GT 1030 (cuda:0)", "GT 1030 (cuda:1)"]
     assert label_of("cuda:1", rows) == "GT 1030 (cuda:1)"
-
-
-def test_a_label_for_every_address() -> None:
-    rows = device_rows(numbered(gt_1030()), None)
-    assert label_of("cpu", device_rows(None, None)) == label_of("cpu", rows) == "CPU"
-    assert label_of("cuda:0", rows) == "GT 1030"
-    assert label_of("cuda:3", rows) == label_of("cuda:3", device_rows(None, None)) == "cuda:3"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 import msgspec
 import pytest
 
@@ -12,7 +10,6 @@ from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.messages.engine_messages import DescribeEngine, RequestFailed
 from gpu_studio.core.notice import Tone
 from gpu_studio.core.telemetry import Telemetry
-from gpu_studio.model.devices.verdicts import last_reading_words
 from gpu_studio.model.engine_session import EngineState
 from tests.fakes.descriptions import described_with_cuda
 from tests.fakes.pc import gt_1030, reading, two_cards
@@ -66,17 +63,6 @@ def test_each_device_has_its_own_verdict(qtbot, studio, with_cuda, model):
     assert model.verdict.tone == Tone.GOOD
 
 
-@pytest.mark.parametrize("inventory", [two_cards()])
-def test_a_note_does_not_take_the_place_of_the_answer(qtbot, studio, with_cuda, model):
-    with_cuda.scripts[DescribeEngine] = [Pause(), described_with_cuda(device_count=2)]
-    studio.start()
-    qtbot.waitUntil(lambda: any(one.tone is Tone.PLAIN for one in studio.doctor.findings))
-    assert model.verdict.code == "waiting"
-    assert [headline.code for headline in model.also_found] == ["mixed_order"]
-    with_cuda.latest.go()
-    qtbot.waitUntil(lambda: model.verdict.code == "ok")
-
-
 @pytest.mark.parametrize("inventory", [gt_1030()])
 def test_where_pytorch_does_not_start_its_facts_are_unknown(qtbot, studio, engines, model):
     failure = Failure(FailureKind.INTERNAL, "No torch here.")
@@ -100,13 +86,6 @@ def test_sensors_that_never_answer_are_reported(qtbot, studio, sensor_source, mo
 
 
 # ── what arrives ───────────────────────────────────────────────────────────────────────────────
-
-
-def test_what_is_known_of_a_sleeping_card_has_the_time_of_its_reading():
-    telemetry = Telemetry(temperature_c=43.0, hotspot_c=52.0, power_w=9.0)
-    words = last_reading_words(telemetry, 60.0).replace("\u202f", " ")
-    assert re.fullmatch(r"Last read at \d\d:\d\d: 43 °C, hot spot 52 °C, 9 W\.", words)
-    assert last_reading_words(Telemetry(), 60.0) == ""
 
 
 @pytest.mark.parametrize("inventory", [gt_1030()])

@@ -11,11 +11,8 @@ from PySide6.QtWidgets import (
     QApplication,
 )
 
-from gpu_studio.core.devices.finding import Finding, worst_first
-from gpu_studio.core.notice import Tone
 from gpu_studio.model.pages import BENCHMARK, LESSONS, NOW, RACE
 from gpu_studio.ui.devices.devices_tab import DevicesTab
-from gpu_studio.ui.theme import COLOURS
 from tests.driving.devices import (
     choose_more,
     device_names,
@@ -171,41 +168,6 @@ def test_the_cpu_beside_a_card_is_listed_when_it_is_asked_for(studio, with_cuda,
     assert not any(action.text() == "Show the CPU" for action in more(tab))
     devices(tab)[1].click()
     assert "GT 1030" in text(tab, "devices.verdict.sentence")
-
-
-@pytest.mark.parametrize("inventory", [two_cards()])
-def test_a_card_that_computes_nonsense_is_no_usable_card(
-    qtbot, studio, with_cuda, tab, monkeypatch
-):
-    start(studio, tab)
-    card = studio.sensors.inventory.cards[1]
-    wrong = Finding(code="wrong_sum", sentence="It computes nonsense.", tone=Tone.FAILURE,
-                    device_uuid=card.identity)  # fmt: skip
-    findings = worst_first([wrong, *studio.doctor.findings])
-    monkeypatch.setattr(studio.doctor, "findings", findings)
-    tab.page.model.select(card.identity)
-    assert text(tab, "devices.verdict.sentence") == wrong.sentence
-    usable = {one.device_uuid: one.sentence for one in findings if one.code == "ok"}
-    others = [text(tab, f"devices.finding.{number}.sentence") for number in range(2)]
-    assert usable[card.identity] in others
-    first = studio.sensors.inventory.cards[0].identity
-    tab.page.model.select(first)
-    assert text(tab, "devices.verdict.sentence") == usable[first]
-
-
-@pytest.mark.parametrize("inventory", [two_cards()])
-def test_a_device_is_painted_in_its_colour_and_reported_in_words(
-    qtbot, studio, with_cuda, tab, theme
-):
-    start(studio, tab)
-    for number, role in enumerate(("gpu0", "gpu1")):
-        device = devices(tab)[number]
-        image = device.grab().toImage()
-        colours = {
-            image.pixelColor(x, y).name().upper() for x in range(40) for y in range(image.height())
-        }
-        assert COLOURS[role][theme.is_dark] in colours
-        assert f"cuda:{number}" in device.accessibleName()
 
 
 # ── how it fits ────────────────────────────────────────────────────────────────────────────────

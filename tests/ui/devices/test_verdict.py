@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import msgspec
 import pytest
-from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QLabel, QPushButton
 
@@ -154,25 +153,6 @@ def test_silent_sensors_are_reported(qtbot, studio, tab, sensor_source, monkeypa
     limit(monkeypatch, sensors_silence_ms=6000)
     show_reading(studio, sensor_source, reading(cpu_only(), 2.0))
     assert not sees(tab, "devices.trouble")
-
-
-@pytest.mark.parametrize(
-    "inventory",
-    [
-        msgspec.structs.replace(
-            cpu_only(),
-            devices=(
-                cpu_only().cpu,
-                Device(kind="cuda", name="<b>Card</b>", pci_bus_id="0:1:0.0", unreadable="Gone."),
-            ),
-        )
-    ],
-)
-def test_names_from_outside_are_shown_as_they_are(qtbot, studio, tab):
-    start(studio, tab)
-    sentence = find(tab, "devices.verdict.sentence", QLabel)
-    assert "<b>Card</b>" in sentence.text()
-    assert sentence.textFormat() is Qt.TextFormat.PlainText
 
 
 SLEEPER = Device(
