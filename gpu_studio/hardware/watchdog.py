@@ -79,12 +79,6 @@ class Watchdog:
             return result
         raise value
 
-    def close(self) -> None:
-        """Let the thread end."""
-        if self._work is not None:
-            self._work.put(None)
-            self._work = None
-
     def _queue(self) -> queue.SimpleQueue[Callable[[], None] | None]:
         if self._work is None:
             self._work = queue.SimpleQueue()

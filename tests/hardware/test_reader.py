@@ -245,9 +245,7 @@ def held():
 
 @pytest.fixture
 def watchdog():
-    one = Watchdog()
-    yield one
-    one.close()
+    return Watchdog()
 
 
 def test_an_answer_and_an_error_come_back(watchdog):

@@ -27,18 +27,6 @@ _EXPLAINED_ELSEWHERE = _EXPLAINED_FOR_ALL | {"no_driver", "not_served", "driver_
 _TIME_CPU = "gpu-studio bench matmul --device cpu"
 
 
-def next_step(facts: PcFacts) -> tuple[str, Action | None]:
-    """Return a command or an address to copy, and what the window does instead."""
-    if facts.inventory.is_wsl:
-        return nvidia.DRIVER_PAGE, None
-    return _TIME_CPU, Action.RUN_BENCHMARK
-
-
-def other_names(facts: PcFacts) -> tuple[str, ...]:
-    """Return the names of the cards of all makers but NVIDIA."""
-    return (*(card.name for card in facts.others), *facts.inventory.other_gpus)
-
-
 def card_lost(facts: PcFacts) -> Iterator[Finding]:
     """The card dropped off the bus: at the start, between two readings, or during a kernel."""
     for card in facts.inventory.cards:
@@ -224,7 +212,7 @@ def no_nvidia_card(facts: PcFacts) -> Iterator[Finding]:
         return
     if facts.judged_cards:
         return  # what PyTorch can do with those is a finding of its own
-    others = other_names(facts)
+    others = (*(card.name for card in facts.others), *facts.inventory.other_gpus)
     sentence = "This PC has no NVIDIA card, so everything here runs on the CPU."
     case = UnusedCards(facts, ())
     if case.is_boxed:
@@ -244,14 +232,14 @@ def no_nvidia_card(facts: PcFacts) -> Iterator[Finding]:
             f"Everything here runs on the CPU. {listed(others)} {verb} present and can draw, but "
             "PyTorch cannot use it."
         )
-    command, action = next_step(facts)
+    is_wsl = facts.inventory.is_wsl
     yield Finding(
         code="no_nvidia_card",
         sentence=sentence,
         detail=f"Driver: {facts.driver.error or 'it finds no card.'} On the bus: "
         f"{listed(others) or 'no graphics card'}",
-        command=command,
-        action=action,
+        command=nvidia.DRIVER_PAGE if is_wsl else _TIME_CPU,
+        action=None if is_wsl else Action.RUN_BENCHMARK,
     )
 
 

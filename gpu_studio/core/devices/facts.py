@@ -206,13 +206,6 @@ def _peak_group(card: Device, torch_card: TorchCard | None) -> FactGroup:
     return FactGroup(title="Theoretical peak", facts=facts)
 
 
-def chip_text(card: Device) -> str | None:
-    """Return a card's chip by its PCI device id: ``GP108 (1d01)``."""
-    if card.pci_device_id is None:
-        return None
-    return silicon_text(card) or f"{card.pci_device_id:04x}"
-
-
 def driver_text(card: Device) -> str | None:
     """Return the driver of a card that has one of its own: ``amdgpu, Linux 6.8.0``."""
     if card.kernel_driver is None:
@@ -345,7 +338,7 @@ class _CardRows:
             row("mig", "MIG", _switch(card.mig_enabled)),
             row("vbios", "VBIOS", card.vbios),
             row("driver", "Driver", cuda_driver if card.is_cudas else driver_text(card)),
-            row("chip", "Chip", chip_text(card), "From its PCI device id."),
+            row("chip", "Chip", silicon_text(card), "From its PCI device id."),
             row("pci_bus_id", "PCI address", card.pci_bus_id),
             row("uuid", "UUID", card.uuid),
             _contradictions(card, torch_card),

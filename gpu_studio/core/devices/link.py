@@ -38,14 +38,6 @@ def is_busy(now: Telemetry) -> bool:
     return (pstate is None or pstate <= _WORKING_PSTATE) and (load is None or load >= _BUSY_PERCENT)
 
 
-def link_under_load(card: Device, readings: Iterable[Reading]) -> Link | None:
-    """Return the fastest link that a card had under load; None if it was never seen busy."""
-    best: Link | None = None
-    for now in (card.telemetry, *(reading.telemetry(card) for reading in readings)):
-        best = faster(best, link_at_work(now) if now else None)
-    return best
-
-
 def link_at_work(now: Telemetry) -> Link | None:
     """Return a card's link if it is busy; None if it is idle or reports no link."""
     if not is_busy(now) or not now.pcie_generation or not now.pcie_width:
@@ -68,9 +60,14 @@ def widest_link(card: Device) -> Link | None:
 
 
 def links_under_load(cards: Iterable[Device], readings: Sequence[Reading]) -> dict[str, Link]:
-    """Return the link of every card that was seen busy, by its identity."""
-    links = {card.identity: link_under_load(card, readings) for card in cards}
-    return {identity: link for identity, link in links.items() if link is not None}
+    """Return the fastest link of every card that was seen busy, by its identity."""
+    best: dict[str, Link] = {}
+    for card in cards:
+        for now in (card.telemetry, *(reading.telemetry(card) for reading in readings)):
+            link = faster(best.get(card.identity), link_at_work(now) if now else None)
+            if link is not None:
+                best[card.identity] = link
+    return best
 
 
 # Transfers per second and lane, and the share of payload in them: PCI Express Base Specification;

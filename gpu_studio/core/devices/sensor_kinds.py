@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from gpu_studio.core.devices.facts import SPACE, bytes_text, celsius_text, percent_text
-from gpu_studio.core.units import format_rate, three_digits
+from gpu_studio.core.devices.facts import SPACE
+from gpu_studio.core.units import format_bytes, format_rate, three_digits
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -62,15 +62,7 @@ def sensors_of(device: Device) -> tuple[SensorKind, ...]:
 
 
 def _bytes_words(value: float) -> str:
-    return bytes_text(int(value)) or ""
-
-
-def _percent(value: float) -> str:
-    return percent_text(value) or ""
-
-
-def _celsius(value: float) -> str:
-    return celsius_text(value) or ""
+    return format_bytes(int(value))
 
 
 def _rate_words(value: float) -> str:
@@ -82,6 +74,7 @@ def _with_unit(unit: str, number: Callable[[float], str]) -> Callable[[float], s
 
 
 _watts, _megahertz = _with_unit("W", three_digits), _with_unit("MHz", "{:.0f}".format)
+_percent, _celsius = _with_unit("%", "{:.0f}".format), _with_unit("°C", "{:.0f}".format)
 
 # Per kind: the key, the title, the unit, the field of `Telemetry`, the value as text, the end of
 # the scale (a number, or a field of the device or of the telemetry), and the smallest change.
