@@ -10,8 +10,8 @@ import pytest
 from gpu_studio.core.telemetry import ClockReason
 from gpu_studio.hardware.card_reader import CardUnreadableError
 from gpu_studio.hardware.linux.adapters import find_adapters
+from gpu_studio.hardware.linux.driver_sensors import Hwmon
 from gpu_studio.hardware.linux.fdinfo import CardClients, Descriptors
-from gpu_studio.hardware.linux.hwmon import Hwmon
 from gpu_studio.hardware.linux.reader import LinuxReader
 from gpu_studio.hardware.linux.sys_tree import SYSFS_VARIABLE, SysTree, sys_tree
 from gpu_studio.hardware.makers import makers_of

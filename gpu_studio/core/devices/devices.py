@@ -155,6 +155,11 @@ class Device(msgspec.Struct, frozen=True, kw_only=True):
         return lender_of(self.kernel_driver)
 
     @property
+    def is_apart(self) -> bool:
+        """Whether it is lent, lost or off the bus: no driver and no build changes that."""
+        return bool(self.lender) or self.is_off_bus or self.unreadable_code == "lost"
+
+    @property
     def is_cudas(self) -> bool:
         """Whether CUDA could count it."""
         return self.build_kind == CUDA_BUILD and not self.has_open_driver

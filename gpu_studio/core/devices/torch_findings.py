@@ -28,7 +28,6 @@ from gpu_studio.core.devices.gpu_chips import lists_gfx
 from gpu_studio.core.devices.maker_cards import chip_of_maker
 from gpu_studio.core.devices.pc_facts import recommended_build
 from gpu_studio.core.devices.unused_cards import MAKER_PAGES, NEEDS
-from gpu_studio.core.devices.why_not import is_apart
 from gpu_studio.core.maker_builds import IN_PYTORCHS_OWN, BuildVerdict
 from gpu_studio.core.texts import listed
 from gpu_studio.core.wheel_table import CPU_TAG, download_size
@@ -274,7 +273,7 @@ def _offers(code: str, who: str, facts: PcFacts, *, are_beside: bool) -> Iterato
         is_beside = bool(facts.cards) or (judged.card.is_integrated and has_card)
         if judged.verdict is not BuildVerdict.BUILD or is_beside is not are_beside:
             continue
-        if is_apart(card) or _is_used(card, judged, facts):
+        if card.is_apart or _is_used(card, judged, facts):
             continue
         yield Finding(
             code=code,
@@ -293,7 +292,7 @@ def no_build_for_card(facts: PcFacts) -> Iterator[Finding]:
     """
     for card, judged in facts.judged_cards:
         is_beside = judged.card.is_integrated and bool(facts.cards or _usable(facts))
-        if judged.verdict is BuildVerdict.BUILD or is_beside or is_apart(card):
+        if judged.verdict is BuildVerdict.BUILD or is_beside or card.is_apart:
             continue
         if _is_used(card, judged, facts):
             continue

@@ -18,9 +18,8 @@ from gpu_studio.hardware.card_reader import (
     read_from,
 )
 from gpu_studio.hardware.linux.adapters import find_adapters
-from gpu_studio.hardware.linux.driver_sensors import CardPlace, sensors_of_driver
+from gpu_studio.hardware.linux.driver_sensors import CardPlace, Hwmon, sensors_of_driver
 from gpu_studio.hardware.linux.fdinfo import CardClients, Descriptors
-from gpu_studio.hardware.linux.hwmon import Hwmon
 from gpu_studio.hardware.linux.sys_tree import sys_tree
 from gpu_studio.hardware.pci import normal_bus_id
 

@@ -239,9 +239,7 @@ class DevicesModel(PageModel):
         row, device = self.row, self.device
         if row is None or device is None or row.is_cpu or self.pc.name:
             return False
-        from gpu_studio.core.devices.why_not import is_apart  # not before the first paint
-
-        if is_apart(device):
+        if device.is_apart:
             return False
         if row.obstacle is Obstacle.NO_ENGINE:
             return bool(self.pc.session.absence)

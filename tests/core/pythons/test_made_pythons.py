@@ -12,7 +12,7 @@ import pytest
 
 from gpu_studio.core.maker_builds import MakerCard
 from gpu_studio.core.pythons.coverage import PcCard, ThisPc
-from gpu_studio.core.pythons.program_name import program_of
+from gpu_studio.core.pythons.search import program_of
 from gpu_studio.core.pythons.verdict import PythonVerdict, judged
 from tests.core.pythons.made_pythons import (
     LINUX_SITE,
