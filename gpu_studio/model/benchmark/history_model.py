@@ -5,6 +5,7 @@ A `TaskQueue` reads and writes the folder: a slow disk does not block the window
 
 from __future__ import annotations
 
+import contextlib
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -26,6 +27,7 @@ from gpu_studio.core.benchmark.comparison import (
 from gpu_studio.core.benchmark.history import FOLDER_NAME, History, HistoryList
 from gpu_studio.core.benchmark.kept_run import encode_kept, without_card
 from gpu_studio.core.benchmark.recording import Recording, recording_sentences
+from gpu_studio.core.benchmark.reference import experiment, experiment_rows, published_table
 from gpu_studio.core.benchmark.run import interval_words
 from gpu_studio.core.benchmark.standard_record import FOLDER_NAME as STANDARD_FOLDER
 from gpu_studio.core.benchmark.standard_record import StandardFolder, StandardRun
@@ -34,6 +36,7 @@ from gpu_studio.core.device_name import is_cpu, name_at, pc_of
 from gpu_studio.core.devices.devices import short_name, without_maker
 from gpu_studio.core.failure import Failure, FailureKind, StudioError, failure_from
 from gpu_studio.core.notice import Notice, Tone
+from gpu_studio.core.resources import MissingResourceError
 from gpu_studio.core.texts import file_name
 from gpu_studio.core.units import counted, format_duration, local_now, moment_order, shown_moment
 from gpu_studio.core.user_file import write_atomically
@@ -48,6 +51,7 @@ if TYPE_CHECKING:
 
     from gpu_studio.core.benchmark.history import HistoryEntry
     from gpu_studio.core.benchmark.kept_run import KeptRun
+    from gpu_studio.core.benchmark.reference import PublishedTable
     from gpu_studio.core.benchmark.run import Run
     from gpu_studio.model.benchmark.benchmark import Benchmark
     from gpu_studio.model.studio import Studio
@@ -78,13 +82,14 @@ class HistoryModel(PageModel):
     """The kept runs in a folder, and the opened files.
 
     Signals:
-        begun(): the runs of a recording begin in Run.
+        begun(): runs begin in Run: those of a recording, or of the published test.
         notified(Notice): what became of an action.
 
     Attributes:
         rows: the list by the rows' keys: opened files, this PC's last standard run, kept runs.
         notice: what became of the last action.
         player: plays a recording.
+        published: the table of the GT 1030 experiment; None if its file is missing.
     """
 
     begun = Signal()
@@ -104,6 +109,9 @@ class HistoryModel(PageModel):
         self._is_asking = False
         self.notice = Notice()
         self.player = RecordingPlayer(studio, benchmark, self)
+        self.published: PublishedTable | None = None
+        with contextlib.suppress(MissingResourceError):
+            self.published = published_table()
         self._most = _PAGE
         self._files = TaskQueue(self)
         self._files.failed.connect(self._on_failed)
@@ -254,6 +262,32 @@ class HistoryModel(PageModel):
         """Add the results of the selected recording to the kept runs, labeled."""
         if self.recording is not None:
             self._files.add(partial(_results_of, self.recording), self._keep)
+
+    # ── the published test ───────────────────────────────────────────────────────────────────
+
+    @property
+    def published_rows(self) -> list[tuple[str, ...]]:
+        """A row for each published size: times of all its iterations, published and on this PC."""
+        if self.published is None:
+            return []
+        return experiment_rows(self.published, self._benchmark.results, self._published_devices)
+
+    @property
+    def can_repeat(self) -> bool:
+        """Whether the engine is ready and idle."""
+        is_idle = bool(self._studio.session.description) and not self._benchmark.state.is_busy
+        return self.published is not None and is_idle
+
+    def repeat_published(self) -> None:
+        """Run the published work with a time budget for each size."""
+        if self.published is not None and self.can_repeat:
+            self.begun.emit()
+            self._benchmark.start(experiment(self.published, self._published_devices))
+
+    @property
+    def _published_devices(self) -> list[str]:
+        """The CPU and the first usable card, as in the published program."""
+        return [row.address for row in self._board.usable_here[:2] if row.address is not None]
 
     # ── files ────────────────────────────────────────────────────────────────────────────────
 

@@ -28,7 +28,7 @@ class BenchmarkTab(PagedTab):
         self.benchmark = Benchmark(studio, self)
         self._history = HistoryModel(studio, self.benchmark, self)
         self.model = RunModel(studio, self.benchmark, self)
-        run_page = RunPage(studio, self.model, theme, self._watch)
+        run_page = RunPage(studio, self.model, theme, self._watch, self._show_history)
         self._history_page = LazyPage(
             "gpu_studio.ui.benchmark.history_page:HistoryPage",
             self._history, theme, parent=self,

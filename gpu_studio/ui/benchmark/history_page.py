@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtWidgets import QInputDialog
 
 from gpu_studio.core.benchmark.comparison import TABLE_HEAD
-from gpu_studio.core.benchmark.reference import HEAD, published_table
-from gpu_studio.core.resources import MissingResourceError
+from gpu_studio.core.benchmark.reference import HEAD
 from gpu_studio.model.benchmark.recording import AT_ONCE, OWN_PACE
 from gpu_studio.ui.eliding import RoomText
 from gpu_studio.ui.page import Box, Columns, Flow, Fold, Own, Page
@@ -39,9 +38,10 @@ _OPEN_TIP = (
     "A picture, a recording, a standard run or results from another PC; nothing in it is executed. "
     "You can drop files as well."
 )
+_NO_TABLE = "The published table is missing from this installation."
 _NOTE = (
-    "To measure the same work here: on Run, Element by element in float16 at 512, 2048, 4096, each "
-    "time of a call times the iterations."
+    "The experiment times each size for 2\u202fs on this PC. “≈” is the median of a call times the "
+    "published iterations."
 )
 
 
@@ -112,18 +112,19 @@ class HistoryPage(Page):
             ),
             Fold(Words(lambda: m.compared.facts, "muted", name="history.facts"), label="Details",
                  name="history.details", shown=lambda: m.compared.facts),
-            Fold(*self._published(), label="A published test", name="published"),
+            Fold(*self._published(), label="Repeat a published test", name="published"),
         )  # fmt: skip
 
     def _published(self) -> Sequence[Part]:
-        try:
-            table = published_table()
-        except MissingResourceError as error:
-            return (Words(str(error), "muted", name="published.source"),)
+        m, table = self.model, self.model.published
+        source = f"{table.source}. {table.about} {table.method}" if table else _NO_TABLE
         return (
-            Words(table.source, "muted", name="published.source"),
-            Rows("Published times", HEAD, lambda: table.cells, tuple(range(4)),
-                 name="published.table"),
+            Words(source, "muted", name="published.source"),
+            Press("Run the GT 1030 experiment", m.repeat_published, name="preset.gt_1030",
+                  icon="play", enabled=lambda: m.can_repeat,
+                  tip="Run the published work on this PC, in about half a minute"),
+            Rows("Published times and this PC's times", HEAD, lambda: m.published_rows,
+                 tuple(range(6)), name="published.table"),
             Words(_NOTE, "muted", name="published.note"),
         )  # fmt: skip
 

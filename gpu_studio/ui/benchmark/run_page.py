@@ -82,6 +82,7 @@ class RunPage(Page):
         model: what it shows.
         theme: gives the colors.
         watch: opens a recording.
+        repeat: opens the published experiment.
     """
 
     model: RunModel
@@ -92,8 +93,9 @@ class RunPage(Page):
         model: RunModel,
         theme: Theme,
         watch: Callable[[], object],
+        repeat: Callable[[], object],
     ) -> None:
-        self._studio, self._watch = studio, watch
+        self._studio, self._watch, self._repeat = studio, watch, repeat
         benchmark, board = model.benchmark, studio.board
         self._live = LiveView(benchmark, board, theme)
         self._sizes = SizeView(benchmark, board, theme)
@@ -123,6 +125,10 @@ class RunPage(Page):
             return not m.has_curves and bool(m.workloads)
 
         return (
+            Press(
+                "Repeat a published test", self._repeat, name="view.published", shown=is_empty,
+                tip="Compare this PC with the GT 1030 experiment",
+            ),
             Press(
                 "Open a recording…", self._watch, name="view.recording", shown=is_empty,
                 icon="file", tip="Watch runs from another PC",

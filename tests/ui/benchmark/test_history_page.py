@@ -38,7 +38,7 @@ from gpu_studio.ui.standard_page import ShareDialog
 from gpu_studio.ui.tabs import TABS
 from tests.core.benchmark.kept_runs import kept_run
 from tests.core.benchmark.standard_runs import paced_device, standard_run
-from tests.driving.benchmark import run
+from tests.driving.benchmark import requests_of, run, wait_over
 from tests.driving.window import (
     click,
     drop,
@@ -279,13 +279,20 @@ def test_runs_are_compared_named_shown_in_the_plot_and_deleted_after_asking(
     wait_until(lambda: len(rows(ready)) == 3)
 
 
-def test_a_published_test_is_a_table_with_its_source(ready: BenchmarkTab) -> None:
+@with_a_card
+def test_the_published_test_is_repeated_beside_its_table(ready: BenchmarkTab) -> None:
+    def row(number: int) -> list[str]:
+        return rows(ready, "benchmark.published.table")[number]
+
     ready.go_to(Destination(page=HISTORY))
     find(ready, "benchmark.published.more", QToolButton).click()
     assert "Radosław Śmigielski" in text(ready, "benchmark.published.source")
-    assert rows(ready, "benchmark.published.table")[1] == [
-        "2048 × 2048",
-        "2048",
-        "30.2 s",
-        "45.5 s",
-    ]
+    assert row(1) == ["2048 × 2048", "2048", "30.2 s", "45.5 s", "–", "–"]
+    click(ready, "benchmark.preset.gt_1030")
+    wait_over(ready)
+    asked = [(r.size, r.dtype, r.device, r.budget_s, r.naive) for r in requests_of(ready)]
+    assert asked[:2] == [(512, "float16", "cpu", 2.0, True), (512, "float16", "cuda:0", 2.0, True)]
+    assert {size for size, *_ in asked} == {512, 2048, 4096}
+    ready.go_to(Destination(page=HISTORY))
+    median_s = ready.benchmark.results[2].median_s
+    assert row(1)[4] == f"≈ {2048 * median_s:.2f} s"
