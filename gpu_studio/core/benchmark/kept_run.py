@@ -64,12 +64,13 @@ class KeptHeader(KeptTime, frozen=True, kw_only=True):
 
     ``kept_at`` is the time in ISO 8601. ``card`` is the `Device.identity` of the run's device on
     this PC; it does not leave the PC. Empty for a run from elsewhere or of an older version, which
-    is known by its device's name only. ``sha256`` is that of the file with this field empty; a
-    file of an older version has none.
+    is known by its device's name only. ``sha256`` is that of the file with this field empty.
+    ``is_unchecked``: it was read from a file without a checksum, and says so for good.
     """
 
     schema: int = SCHEMA
     sha256: str = ""
+    is_unchecked: bool = False
     card: Annotated[str, msgspec.Meta(max_length=LONGEST_IDENTITY)] = ""
     name: str = ""
     kept_at: str
@@ -293,7 +294,9 @@ def _decoded(content: bytes, kind: type[_Header]) -> _Header:
         summed = _with_sum(content.strip(), probe.sha256, "")
         if hashlib.sha256(summed).hexdigest() != probe.sha256:
             raise refused("it was damaged or changed after it was written")
-    return msgspec.structs.replace(decode_json(content, kind), sha256="")
+    kept = decode_json(content, kind)
+    is_unchecked = kept.is_unchecked or not probe.sha256
+    return msgspec.structs.replace(kept, sha256="", is_unchecked=is_unchecked)
 
 
 def _with_sum(content: bytes, old: str, new: str) -> bytes:

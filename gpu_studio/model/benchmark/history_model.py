@@ -78,6 +78,9 @@ class HistoryChoices(msgspec.Struct, frozen=True):
     pace: float = OWN_PACE
 
 
+_UNCHECKED = "Its file has no checksum that would show damage."
+
+
 class HistoryModel(PageModel):
     """The kept runs in a folder, and the opened files.
 
@@ -480,7 +483,7 @@ def kept_row(entry: HistoryEntry, board: DeviceBoard, titles: Mapping[str, str])
         is_here=not result.recording,
         # A file may claim the turns of a run that was made here.
         origin=hash(result.recording) if result.recording else 0,
-        fact=result_fact(result),
+        fact=" ".join((result_fact(result), _UNCHECKED if header.is_unchecked else "")).strip(),
     )
     work = work_words(result, titles)
     named = f"{header.name}: {work}" if header.name else work
