@@ -51,7 +51,6 @@ if TYPE_CHECKING:
     from gpu_studio.core.engine import Engine, EngineEnvironment, EngineFactory
     from gpu_studio.core.other_pc import OtherPc
     from gpu_studio.line.clients import LineHello
-    from gpu_studio.model.pages import SleepBlocker
     from gpu_studio.model.sensors import SensorSource
 
 _CRASH_LOG = "crash.log"
@@ -87,7 +86,7 @@ def build_window(
     bad_end: str | None = None,
     builds: BuildShelf | None = None,
     wheels: Path | None = None,
-    sleep_blocker: SleepBlocker | None = None,
+    sleep_blocker: SleepBlock | None = None,
     quick_factory: EngineFactory | None = None,
 ) -> MainWindow:
     """Return the whole window, not yet shown. It starts nothing before its first paint.

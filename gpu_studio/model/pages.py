@@ -5,7 +5,7 @@ Whether the PC is kept awake: as long as a check or a race runs.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import msgspec
 from PySide6.QtCore import QObject, Signal
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from gpu_studio.core.messages.run_messages import OwnCode, WorkloadDescription
+    from gpu_studio.process.sleep_block import SleepBlock
 
 
 class PageId(msgspec.Struct, frozen=True):
@@ -67,20 +68,6 @@ class Destination(msgspec.Struct, frozen=True, kw_only=True):
         return self.paths[0] if self.paths else None
 
 
-class SleepBlocker(Protocol):
-    """Keeps the PC from falling asleep, such as `process.sleep_block.SleepBlock`."""
-
-    @property
-    def is_held(self) -> bool:
-        """Whether the PC is kept awake."""
-
-    def hold(self) -> None:
-        """Keep the PC awake."""
-
-    def release(self) -> None:
-        """Let the PC sleep again."""
-
-
 class Wakefulness(QObject):
     """Keeps the PC awake while any work needs it.
 
@@ -94,7 +81,7 @@ class Wakefulness(QObject):
 
     changed = Signal()
 
-    def __init__(self, blocker: SleepBlocker | None, parent: QObject | None = None) -> None:
+    def __init__(self, blocker: SleepBlock | None, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._blocker = blocker
         self._needs: set[PageId] = set()
