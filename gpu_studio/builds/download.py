@@ -21,12 +21,11 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 import msgspec
 
-from gpu_studio.builds.held_files import ERRORS_HELD, patiently
 from gpu_studio.core.builds import trouble as troubles
 from gpu_studio.core.builds.addresses import is_wheel_name, whole_number, why_refused
 from gpu_studio.core.builds.record import LARGEST_FILE_BYTES
@@ -49,6 +48,10 @@ _MOST_BYTES = 8_000_000_000
 # Waits between attempts that brought nothing; an attempt that brought bytes starts them again.
 _WAITS_S = (1.0, 2.0, 4.0, 8.0, 15.0)
 _ERROR_DISK_FULL = 112  # of winerror.h
+_ERRORS_HELD = (32, 33)  # ERROR_SHARING_VIOLATION and ERROR_LOCK_VIOLATION of winerror.h
+# Between attempts at a file that another program holds: a virus scanner looks for seconds.
+_HELD_WAITS_S = (0.2, 0.5, 1.0, 2.0, 4.0, 8.0)
+_Result = TypeVar("_Result")
 _AGENT = {"User-Agent": "gpu-studio", "Accept-Encoding": "identity"}
 
 
@@ -494,6 +497,37 @@ def _untrusted(url: str, why: str, detail: str = "") -> TroubleError:
     return TroubleError(troubles.untrusted_index(host, detail or url, why=why))
 
 
+def is_held(error: OSError) -> bool:
+    """Return whether another program holds a file: it may let go."""
+    code = getattr(error, "winerror", None)
+    return code in _ERRORS_HELD or isinstance(error, PermissionError)
+
+
+def patiently(
+    work: Callable[[], _Result],
+    wait: Callable[[float], None],
+    may_pass: Callable[[OSError], bool] = is_held,
+) -> _Result:
+    """Do something to a file, and again after a while if another program holds the file.
+
+    Args:
+        work: What to do; it begins anew each time.
+        wait: Waits some seconds.
+        may_pass: Returns whether another attempt may succeed after an error.
+
+    Raises:
+        OSError: Of the last attempt.
+    """
+    for seconds in _HELD_WAITS_S:
+        try:
+            return work()
+        except OSError as error:
+            if not may_pass(error):
+                raise
+        wait(seconds)
+    return work()
+
+
 def disk_trouble(error: OSError, path: str, missing_bytes: int | None) -> Trouble:
     """Return an error of the disk in words.
 
@@ -507,7 +541,7 @@ def disk_trouble(error: OSError, path: str, missing_bytes: int | None) -> Troubl
         getattr(error, "winerror", None) == _ERROR_DISK_FULL
     ):
         return troubles.disk_full(str(Path(path).parent), missing_bytes, detail)
-    if getattr(error, "winerror", None) in ERRORS_HELD:
+    if getattr(error, "winerror", None) in _ERRORS_HELD:
         return troubles.file_held(path, detail)
     if isinstance(error, FileNotFoundError):
         return troubles.file_removed(path)

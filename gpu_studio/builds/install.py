@@ -17,9 +17,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from gpu_studio.builds.child_log import ChildLog, last_words
 from gpu_studio.builds.download import Downloader, StoppedError, disk_trouble
-from gpu_studio.builds.plan import Planner, WheelPlan, kept_plan
+from gpu_studio.builds.plan import ChildLog, Planner, WheelPlan, kept_plan, last_words
 from gpu_studio.builds.shelf import OWN_PYTHON, extended, require_short
 from gpu_studio.builds.unpack import Unpacker, unpacked_bytes
 from gpu_studio.core import limits, operating_system

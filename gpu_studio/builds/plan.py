@@ -27,7 +27,6 @@ from urllib.parse import unquote, urljoin, urlsplit
 
 import msgspec
 
-from gpu_studio.builds.child_log import ChildLog, last_words
 from gpu_studio.builds.download import Downloader, StoppedError, WheelFile, require_followed
 from gpu_studio.builds.lock_file import LOCK, read_lock
 from gpu_studio.builds.made_wheels import wheel_name, wheel_of_source
@@ -37,12 +36,18 @@ from gpu_studio.core.builds import trouble as troubles
 from gpu_studio.core.builds.addresses import why_refused
 from gpu_studio.core.builds.record import LARGEST_FILE_BYTES, parsed_json
 from gpu_studio.core.builds.trouble import Trouble, TroubleError, TroubleKind, hashes_text
-from gpu_studio.core.user_file import UnusableFileError, read_own_text, write_atomically
+from gpu_studio.core.user_file import (
+    UnusableFileError,
+    open_user_file,
+    read_own_text,
+    write_atomically,
+)
 from gpu_studio.core.wheel_table import IndexPackage, TorchBuild, WheelTable
 from gpu_studio.process.child_process import ChildProcess
 
 _PYPI_FILES = "files.pythonhosted.org"
 _POLL_S = 0.1
+_LAST_LINES, _MOST_LOG_BYTES = 12, 4 << 20
 _LARGEST_REPORT_BYTES = 64 << 20  # pip's, with the description of each package
 _NETWORK = re.compile(
     r"getaddrinfo|Name or service|Temporary failure|Max retries|timed out|NewConnectionError|"
@@ -413,6 +418,36 @@ def _only(folder: Path) -> tuple[str, ...]:
 
 def _source_name(package: IndexPackage) -> str:
     return f"{package.name}-{package.version}.tar.gz"
+
+
+class ChildLog:
+    """What a child writes to a log from now on: the words of its failure.
+
+    Args:
+        path: The log file, which may be missing.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        try:
+            self._start = path.stat().st_size
+        except OSError:
+            self._start = 0
+
+    def text(self) -> str:
+        """Return what was written; empty if it cannot be read."""
+        try:
+            with open_user_file(self._path) as file:
+                file.seek(self._start)
+                return file.read(_MOST_LOG_BYTES).decode("utf-8", errors="replace")
+        except (UnusableFileError, OSError):
+            return ""
+
+
+def last_words(text: str) -> str:
+    """Return the last lines of a log that are not blank."""
+    lines = [line for line in text.splitlines() if line.strip()]
+    return "\n".join(lines[-_LAST_LINES:])
 
 
 def run_pip(arguments: Sequence[str], log_path: Path, is_over: Callable[[], bool]) -> list[str]:

@@ -22,8 +22,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from gpu_studio.builds.download import StoppedError, disk_trouble
-from gpu_studio.builds.held_files import is_held, patiently
+from gpu_studio.builds.download import StoppedError, disk_trouble, is_held, patiently
 from gpu_studio.builds.shelf import extended
 from gpu_studio.core import operating_system
 from gpu_studio.core.builds import trouble as troubles

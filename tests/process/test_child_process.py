@@ -10,7 +10,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from gpu_studio.builds.child_log import ChildLog
+from gpu_studio.builds.plan import ChildLog
 from gpu_studio.engine.client import ProcessEngine
 from gpu_studio.hardware.client import SensorReader
 from gpu_studio.process import child_process
