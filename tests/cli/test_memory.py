@@ -143,13 +143,9 @@ def test_fit_says_how_fast_a_model_would_write(shared_engine: None, type_in: Any
     [
         ([], "required"),
         (["explode"], "explode"),
-        (["explain", "error.txt"], "explain"),
         (["oom"], "--preset"),
         (["oom", "--preset", "gt1030"], "--device"),
         (["oom", "--preset", "nonsense", "--device", "model:1996"], "nonsense"),
-        (["oom", "--preset", "gt1030", "--device", "model:x"], "model:x"),
-        (["oom", "--preset", "gt1030", "--device", "model:1"], "256 to"),
-        (["oom", "--preset", "gt1030", "--device", "model:1996", "--budget-mib", "0"], "budget"),
         (["oom", "--preset", "gt1030", "--device", "model:1996", "--budget-mib", "9" * 5000],
          "budget"),
         (["oom", "--preset", "gt1030", "--device", "model:1996", "--budget-mib", "5",
@@ -157,13 +153,9 @@ def test_fit_says_how_fast_a_model_would_write(shared_engine: None, type_in: Any
         (["oom", "--preset", "gt1030", "--device", "model:1996", "--conf", "max_split_size_mb:3"],
          "max_split_size_mb"),
         (["oom", "--preset", "custom", "--device", "model:1996", "--dtype", "int3"], "int3"),
-        (["oom", "--preset", "custom", "--device", "model:1996", "--count", "-1"], "count"),
         (["fit"], "--device"),
         (["fit", "--device=--"], "--device: expected one argument"),
         (["fit", "--device", "model:1996", "--parameters", "many"], "many"),
-        (["fit", "--device", "model:1996", "--parameters", "nan"], "nan"),
-        (["fit", "--device", "model:1996", "--parameters", "0"], "0"),
-        (["fit", "--device", "model:1996", "--dtype", "int3"], "int3"),
     ],
 )  # fmt: skip
 def test_wrong_use_is_one_line(type_in: Any, arguments: list[str], words: str):

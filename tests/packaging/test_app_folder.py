@@ -9,20 +9,9 @@ from pathlib import Path
 
 import pytest
 from studio_build import app_folder, licenses
-from studio_build.app_folder import Program, own_folders, program_of, set_times, varying
+from studio_build.app_folder import Program, own_folders, varying
 from studio_build.console import BuildError
 from studio_build.linux_packages import add_starter
-
-
-def test_the_version_is_that_of_pyproject(
-    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700000000")
-    text = (root / "pyproject.toml").read_text(encoding="utf-8")
-    (tmp_path / "pyproject.toml").write_text(text, encoding="utf-8")
-    assert f'version = "{program_of(tmp_path).version}"' in text
-    assert program_of(tmp_path).epoch == 1700000000
-
 
 LINES = {
     10: ["numpy==2.2.6 --hash=sha256:1", "psutil==7.2.2 --hash=sha256:2"],
@@ -68,19 +57,6 @@ def test_an_engine_environment_comes_first(
     assert sys.path[0] == str(engine)
 
 
-def test_all_files_have_one_time_and_a_plain_mode(tmp_path: Path) -> None:
-    (tmp_path / "run").write_text("#!/bin/sh\n", encoding="utf-8")
-    (tmp_path / "run").chmod(0o700)
-    (tmp_path / "below").mkdir()
-    (tmp_path / "below" / "text").write_text("", encoding="utf-8")
-    (tmp_path / "below" / "text").chmod(0o600)
-    set_times(tmp_path, 1700000000)
-    assert {path.stat().st_mtime for path in tmp_path.rglob("*")} == {1700000000}
-    if sys.platform != "win32":
-        assert (tmp_path / "run").stat().st_mode & 0o777 == 0o755
-        assert (tmp_path / "below" / "text").stat().st_mode & 0o777 == 0o644
-
-
 def test_a_checkout_is_copied_without_its_traces(root: Path, tmp_path: Path) -> None:
     checkout, app, wheels = (tmp_path / name for name in ("checkout", "app", "wheels"))
     for name in ("gpu_studio", "resources"):
@@ -113,21 +89,6 @@ def test_the_starter_for_linux_finds_all_that_it_asks(root: Path, tmp_path: Path
     script += f"print(fit_pc.missing_libraries({str(tmp_path)!r}))"
     done = subprocess.run([sys.executable, "-I", "-S", "-c", script], capture_output=True)
     assert done.returncode == 0, done.stderr
-
-
-def test_modules_are_compiled_the_same_twice(tmp_path: Path) -> None:
-    collected = []
-    for name in ("first", "second"):
-        app = tmp_path / name
-        for folder in ("packages", "gpu_studio", "packaging"):
-            (app / folder).mkdir(parents=True)
-        text = "NAMES = {'a', 'b', 'c', 'd'}\ndef f(x):\n    return x in {'k', 'l', 'm'}\n"
-        (app / "gpu_studio" / "one.py").write_text(text, encoding="utf-8")
-        os.utime(app / "gpu_studio" / "one.py", (len(collected), len(collected)))
-        app_folder._compile(app, sys.version_info[1])
-        (compiled,) = (app / "gpu_studio" / "__pycache__").iterdir()
-        collected.append(compiled.read_bytes())
-    assert collected[0] == collected[1]
 
 
 def _package(licensed: Path, name: str, received: str, texts: dict[str, str]) -> None:
