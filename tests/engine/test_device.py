@@ -84,7 +84,6 @@ def test_using_what_is_not_a_card_is_refused(two_cards: None, address: str):
             "too old for this PyTorch, which is built for CUDA 13.0",
         ),
         ("No CUDA GPUs are available", "", "CUDA_VISIBLE_DEVICES is “”, which hides every card"),
-        ("No CUDA GPUs are available", "7", "“7”"),
         ("No CUDA GPUs are available", None, "sees no card"),
         (
             "Unexpected error from cudaGetDeviceCount(). Error 803: system has unsupported "
@@ -104,7 +103,6 @@ def test_using_what_is_not_a_card_is_refused(two_cards: None, address: str):
             None,
             "a service that the driver waits for does not run (error 802).",
         ),
-        ("CUDA unknown error - this may be due to an incorrectly set up", None, "slept"),
         ("Error 46: whatever\nmore", None, "the card accepts no further program (error 46)"),
         ("Error 45: whatever\nmore", None, "CUDA could not start: error 45, whatever."),
         ("", None, "no reason given"),

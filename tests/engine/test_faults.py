@@ -42,7 +42,6 @@ NVML_ASSERT = (
         (torch.OutOfMemoryError(OOM), FailureKind.OUT_OF_MEMORY, "6.84\u202fGiB more was needed"),
         (RuntimeError(NVML_ASSERT), FailureKind.OUT_OF_MEMORY, "not enough memory"),
         (MemoryError(), FailureKind.OUT_OF_MEMORY, "The PC ran out of memory (RAM)."),
-        (MemoryError("std::bad_alloc"), FailureKind.OUT_OF_MEMORY, "ran out of memory (RAM)."),
         (
             RuntimeError(CPU_OOM),
             FailureKind.OUT_OF_MEMORY,
@@ -79,7 +78,7 @@ NVML_ASSERT = (
                 FailureKind.LIBRARY_UNSUPPORTED,
                 status,
             )
-            for status in ("NOT_INITIALIZED", "NOT_SUPPORTED", "ARCH_MISMATCH")
+            for status in ("NOT_INITIALIZED", "ARCH_MISMATCH")
         ),
         (ValueError("odd"), FailureKind.INTERNAL, "ValueError: odd"),
     ],
@@ -96,10 +95,6 @@ def test_errors_that_the_engine_survives(error: Exception, kind: FailureKind, wo
     "text",
     [
         "CUDA error: an illegal memory access was encountered",
-        "CUDA error: unspecified launch failure",
-        "CUDA error: the launch timed out and was terminated",
-        "CUDA error: uncorrectable ECC error encountered",
-        "CUDA error: all CUDA-capable devices are busy or unavailable",
         "CUDA error: CUBLAS_STATUS_EXECUTION_FAILED when calling `cublasSgemm`",
         "cuDNN error: CUDNN_STATUS_EXECUTION_FAILED",
     ],

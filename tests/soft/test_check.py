@@ -19,7 +19,6 @@ from gpu_studio.core.messages.check_messages import (
     CheckProgressed,
     CheckRoundFinished,
     CheckStarted,
-    PlantKind,
     RunCheck,
     StageName,
 )
@@ -164,13 +163,6 @@ def test_the_facts_and_the_sensors_are_the_drivers(soft_pc: MakePc, engine: Star
     assert run.record().highest_hotspot_c == pytest.approx(80, abs=1)
     text = encode(run.finished()).decode() + repr(run.record())
     assert str(pc.cards[0].uuid) not in text
-
-
-RESULTS: tuple[PlantKind, ...] = ("bit", "stuck", "swap", "drop")
-PLANTS: list[tuple[StageName, PlantKind]] = [
-    *(("memory", kind) for kind in RESULTS),
-    *(("link", kind) for kind in RESULTS),
-]
 
 
 def result_of_loss(run: CheckRun, stage: StageName) -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gpu_studio.core.benchmark.refusal import options_refusal
 from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.devices.finding import DOUBT, NOT_TESTED
 from gpu_studio.core.failure import FailureKind, StudioError
@@ -123,13 +124,9 @@ class QuickRun(MeasuredRun):
             message = f"This is possible only with PyTorch: {listed(wanted)}."
             raise StudioError(FailureKind.BAD_REQUEST, message)
         self._work.check_size(request.size)
-        options = {one.name: one.values for one in description.options}
-        for name, value in request.options.items():
-            if value not in options.get(name, ()):
-                choices = listed(options.get(name, ()), "or") or "nothing"
-                message = f"Without PyTorch, {request.workload}'s {name[:20]} can be {choices}."
-                raise StudioError(FailureKind.BAD_REQUEST, message)
-        return {name: values[0] for name, values in options.items()}
+        if refusal := options_refusal(description, request.options):
+            raise StudioError(FailureKind.BAD_REQUEST, refusal)
+        return {one.name: one.values[0] for one in description.options}
 
     def _prepare(self) -> QuickTimed:
         return self._prepared(self._request.size)

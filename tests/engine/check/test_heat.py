@@ -139,7 +139,7 @@ def test_a_wide_gap_and_hot_memory_are_noted_once_and_the_stage_still_passes() -
 
 @pytest.mark.parametrize(
     ("reasons", "seconds", "is_told"),
-    [(0x40, 6, True), (0x80, 6, True), (0x08, 6, True), (0x40, 1, False), (0x04, 20, False),
+    [(0x40, 6, True), (0x40, 1, False), (0x04, 20, False),
      (0x20, 3, False), (0x20, 20, True)],
 )  # fmt: skip
 def test_brakes_are_reported_if_they_last(reasons: int, seconds: int, is_told: bool) -> None:
@@ -190,7 +190,7 @@ def test_a_card_on_its_way_is_not_steady() -> None:
     assert 640 < at_s < 800
 
 
-@pytest.mark.parametrize("per_minute", [1.0, 1.1, 1.5, 3.0, -1.5])
+@pytest.mark.parametrize("per_minute", [1.0, -1.5])
 def test_a_degree_a_minute_is_never_steady(per_minute: float) -> None:
     assert first_steady_s(lambda at_s: 60.0 + per_minute * at_s / 60, until_s=1200) is None
 

@@ -211,7 +211,7 @@ def test_a_call_that_a_display_driver_would_end_is_refused(made, monkeypatch):
     [
         (64, {"cache": "cold"}, "only with PyTorch: a cold cache"),
         (64, {"transfers": True}, "only with PyTorch: copies in each call"),
-        (64, {"options": {"form": "statements"}}, "form can be nothing"),
+        (64, {"options": {"form": "statements"}}, "it has no options"),
         (20000, {}, "at most. Choose a smaller size"),
     ],
 )
