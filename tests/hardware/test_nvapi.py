@@ -6,7 +6,7 @@ import pytest
 
 from gpu_studio.core.telemetry import Telemetry
 from gpu_studio.hardware.nvidia import nvapi
-from gpu_studio.hardware.nvidia.nvapi import ChannelReading, GuardedNvapi, is_proven, with_heat
+from gpu_studio.hardware.nvidia.nvapi import CardHeat, ChannelReading, GuardedNvapi, is_proven
 from gpu_studio.hardware.nvidia.nvidia import NvidiaReader
 from gpu_studio.hardware.nvidia.nvml import Nvml
 from tests.hardware.fake_nvapi import ABSENT, INCOMPATIBLE, NOT_SUPPORTED, FakeCard, FakeNvapi
@@ -70,14 +70,30 @@ def test_only_a_plausible_hot_spot_is_shown(
     hot_spot: float, core: float | None, shown: float | None
 ) -> None:
     now = Telemetry(temperature_c=core)
-    assert with_heat(now, ChannelReading(hot_spot), has_hot_spot=True).hotspot_c == shown
-    assert with_heat(now, ChannelReading(hot_spot), has_hot_spot=False).hotspot_c is None
+    for has_one in (True, False):
+        heat = CardHeat(has_hot_spot=has_one)
+        read = heat.added_to(now, ChannelReading(hot_spot), 0.0)
+        assert read.hotspot_c == (shown if has_one else None)
+
+
+def test_a_sensor_that_never_changes_under_load_is_stuck_until_it_changes() -> None:
+    heat = CardHeat(has_hot_spot=True)
+
+    def read(hotspot_c: float, load_percent: float, at_s: float) -> float | None:
+        now = Telemetry(temperature_c=50.0, utilization_percent=load_percent)
+        return heat.added_to(now, ChannelReading(hotspot_c), at_s).hotspot_c
+
+    assert [read(66.0, 10.0, 0.0), read(66.0, 10.0, 99.0)] == [66.0, 66.0], "an idle card is steady"
+    assert [read(66.0, 98.0, 100.0), read(66.0, 98.0, 159.0)] == [66.0, 66.0]
+    assert [read(66.0, 98.0, 161.0), read(66.0, 10.0, 170.0)] == [None, None]
+    assert read(67.0, 98.0, 171.0) == 67.0
 
 
 def test_nvml_s_own_temperature_of_the_memory_counts_more() -> None:
     reading = ChannelReading(memory_c=74.0)
     for own_c, shown_c in ((61.0, 61.0), (None, 74.0)):
-        now = with_heat(Telemetry(memory_temperature_c=own_c), reading, has_hot_spot=False)
+        heat = CardHeat(has_hot_spot=False)
+        now = heat.added_to(Telemetry(memory_temperature_c=own_c), reading, 0.0)
         assert now.memory_temperature_c == shown_c
 
 
@@ -122,8 +138,6 @@ def test_the_card_s_readings_have_both_and_its_description_too() -> None:
     assert card.telemetry(("power_w",)).hotspot_c is None
     assert card.telemetry(("hotspot_c",)).hotspot_c == 38.0
     assert reader.card(0) is card
-    answers["Architecture"] = 10  # of Blackwell
-    assert card.telemetry().hotspot_c is None
     reader.close()
     assert fake.asked[-1] == "unload"
 

@@ -219,6 +219,7 @@ _SUBJECT = "NVAPI"
 _PROOF_PATIENCE_S, _CALL_PATIENCE_S = 5.0, 1.5
 _LOWEST_C, _HIGHEST_C = 0.0, 130.0  # a sensor that is not there says 255 or 0
 _BELOW_CORE_C = 2.0  # NVML's temperature has whole degrees, and is read a moment earlier
+_STUCK_AFTER_S, _LOADED_PERCENT = 60.0, 50.0
 
 
 def is_any_card_asleep() -> bool:
@@ -302,28 +303,57 @@ class GuardedNvapi:
         return self._watchdog.call(_SUBJECT, lambda: session.read(bus), self._patience_s)
 
 
-def with_heat(now: Telemetry, reading: ChannelReading, *, has_hot_spot: bool) -> Telemetry:
-    """Return a reading with the hot spot, and with the memory's temperature if it lacks it.
+class CardHeat:
+    """Adds the believable temperatures of NVAPI to one card's readings.
 
     Args:
-        now: what NVML says.
-        reading: what NVAPI says, of which only what can be true is taken.
         has_hot_spot: whether the card's channel of the hot spot is one.
     """
-    hot_spot, core_c = _believed(reading.hotspot_c), now.temperature_c
-    if hot_spot is not None and core_c is not None and hot_spot < core_c - _BELOW_CORE_C:
-        hot_spot = None
-    memory = now.memory_temperature_c
-    return msgspec.structs.replace(
-        now,
-        hotspot_c=hot_spot if has_hot_spot else None,
-        memory_temperature_c=_believed(reading.memory_c) if memory is None else memory,
-    )
+
+    def __init__(self, *, has_hot_spot: bool) -> None:
+        self._has_hot_spot = has_hot_spot
+        self._hot_spot, self._memory = _StuckWatch(), _StuckWatch()
+
+    def added_to(self, now: Telemetry, reading: ChannelReading, now_s: float) -> Telemetry:
+        """Return NVML's reading with the hot spot, and with a temperature of the memory it lacks.
+
+        Args:
+            now: what NVML says.
+            reading: what NVAPI says, of which only what can be true is taken.
+            now_s: a monotonic clock.
+        """
+        is_loaded = (now.utilization_percent or 0.0) >= _LOADED_PERCENT
+        hot_spot = self._hot_spot.believed(reading.hotspot_c, now_s, is_loaded=is_loaded)
+        core_c = now.temperature_c
+        if hot_spot is not None and core_c is not None and hot_spot < core_c - _BELOW_CORE_C:
+            hot_spot = None
+        memory = self._memory.believed(reading.memory_c, now_s, is_loaded=is_loaded)
+        told = now.memory_temperature_c
+        return msgspec.structs.replace(
+            now,
+            hotspot_c=hot_spot if self._has_hot_spot else None,
+            memory_temperature_c=memory if told is None else told,
+        )
 
 
-def _believed(value_c: float | None) -> float | None:
-    is_plausible = value_c is not None and _LOWEST_C < value_c <= _HIGHEST_C
-    return round(value_c, 2) if value_c is not None and is_plausible else None
+class _StuckWatch:
+    """Doubts one temperature: what a sensor cannot say, and what never changes under load."""
+
+    def __init__(self) -> None:
+        self._value_c: float | None = None
+        self._loaded_since_s: float | None = None
+        self._is_stuck = False  # until it changes
+
+    def believed(self, value_c: float | None, now_s: float, *, is_loaded: bool) -> float | None:
+        if value_c != self._value_c:
+            self._value_c, self._loaded_since_s, self._is_stuck = value_c, None, False
+        if not is_loaded or self._loaded_since_s is None:
+            self._loaded_since_s = now_s if is_loaded else None
+        elif now_s - self._loaded_since_s >= _STUCK_AFTER_S:
+            self._is_stuck = True
+        if value_c is None or self._is_stuck or not _LOWEST_C < value_c <= _HIGHEST_C:
+            return None
+        return round(value_c, 2)
 
 
 if __name__ == "__main__":

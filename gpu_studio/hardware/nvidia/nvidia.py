@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import operator
+import time
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,7 +21,7 @@ from gpu_studio.core.devices.peaks import cores_per_multiprocessor
 from gpu_studio.core.resources import MissingResourceError
 from gpu_studio.core.telemetry import SENSORS, ClockReason
 from gpu_studio.hardware.card_reader import CardReader, Maker, processes_of, read_from
-from gpu_studio.hardware.nvidia.nvapi import VENDOR_ID, GuardedNvapi, with_heat
+from gpu_studio.hardware.nvidia.nvapi import VENDOR_ID, CardHeat, GuardedNvapi
 from gpu_studio.hardware.nvidia.nvml import (
     CLOCK_MEMORY,
     CLOCK_SM,
@@ -98,6 +99,7 @@ class NvidiaCard:
     ) -> None:
         self._card = card
         self._nvapi, self._windows = nvapi, windows
+        self._heat: CardHeat | None = None
         self._sources = _sources_of(card)
         self._seen_us, self._tells_load = 0, False
 
@@ -106,8 +108,8 @@ class NvidiaCard:
 
     def telemetry(self, fields: Collection[str] = SENSORS) -> Telemetry:
         is_hot_spot_wanted = self._nvapi is not None and "hotspot_c" in fields
-        if is_hot_spot_wanted:  # without this, its sensor is not believed
-            fields = {*fields, "temperature_c"}
+        if is_hot_spot_wanted:  # without these, its sensor is not believed
+            fields = {*fields, "temperature_c", "utilization_percent"}
         with self._card.one_reading():
             telemetry = read_from(self._sources, fields)
         return self._with_heat(telemetry) if is_hot_spot_wanted else telemetry
@@ -174,9 +176,10 @@ class NvidiaCard:
         bus = _bus_number(self._card)
         if self._nvapi is None or bus is None:  # never the number in a list
             return telemetry
-        architecture = self._card.number("nvmlDeviceGetArchitecture")
-        has_hot_spot = architecture is None or architecture < _BLACKWELL
-        return with_heat(telemetry, self._nvapi.read(bus), has_hot_spot=has_hot_spot)
+        if self._heat is None:
+            architecture = self._card.number("nvmlDeviceGetArchitecture")
+            self._heat = CardHeat(has_hot_spot=architecture is None or architecture < _BLACKWELL)
+        return self._heat.added_to(telemetry, self._nvapi.read(bus), time.monotonic())
 
 
 class NvidiaReader(CardReader):
