@@ -166,44 +166,29 @@ def fragmentation(bench: MemoryBench) -> Moments:
         )
     part_bytes = bench.room_bytes // _PARTS // _PAGE_BYTES * _PAGE_BYTES
     pins: list[object] = []
+    rests: list[object] = []  # they fill the holes, so that every part becomes a separate segment
     yield bench.begin("small tensors", "Small tensors take the front of freed large ones.")
-    if not (yield from _scattered(bench, part_bytes, pins)):
-        return
-    yield bench.begin("large tensor", f"Now the program asks for {format_bytes(2 * part_bytes)}.")
-    last = bench.allocate(2 * part_bytes)
-    yield FULL if last is None else HELD
-
-
-def _scattered(
-    bench: MemoryBench, part_bytes: int, pins: list[object]
-) -> Generator[str, None, bool]:
-    """Leave a small tensor in the front of each part; return whether there was enough memory.
-
-    The rests fill the holes until the end, so that every part becomes a separate segment.
-    """
-    rests: list[object] = []
     for _ in range(_PARTS - 1):
         for held, size_bytes in (
-            (None, part_bytes),
-            (pins, _PIN_BYTES),
-            (rests, part_bytes - _PIN_BYTES),
-        ):
+            (None, part_bytes), (pins, _PIN_BYTES), (rests, part_bytes - _PIN_BYTES)
+        ):  # fmt: skip
             tensor = bench.allocate(size_bytes)
             if tensor is None:
                 yield FULL
-                return False
+                return
             yield ALLOCATED
+            if held is not None:
+                held.append(tensor)
+            del tensor
             if held is None:
-                del tensor
                 bench.drop()
                 yield FREED
-            else:
-                held.append(tensor)
-                del tensor
     bench.drop(len(rests))
     rests.clear()
     yield FREED
-    return True
+    yield bench.begin("large tensor", f"Now the program asks for {format_bytes(2 * part_bytes)}.")
+    last = bench.allocate(2 * part_bytes)
+    yield FULL if last is None else HELD
 
 
 class Preset(msgspec.Struct, frozen=True, kw_only=True):

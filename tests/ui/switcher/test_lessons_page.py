@@ -36,13 +36,6 @@ def choose(lab, title):
     choose_row(lab, _LIST, entries(lab, _LIST).index(title))
 
 
-def test_the_page_is_made_when_it_is_first_shown(tab):
-    assert tab.findChild(QTableView, _LIST) is None
-    tab.pages.go_to(LESSONS)
-    assert find(tab, "switcher.lab").isVisible()
-    assert not find(tab, "switcher.cards").isVisible()
-
-
 def test_another_page_opens_a_lesson(tab):
     last = PITFALLS[-1]
     tab.go_to(Destination(page=LESSONS, lesson=last.name))
@@ -126,14 +119,6 @@ def test_while_one_runs_it_can_be_stopped_and_no_other_begins(lab, engines, qtbo
     qtbot.waitUntil(find(lab, "switcher.lab.break").isEnabled)
     assert text(lab, "switcher.lab.answer")
     assert find(lab, "switcher.lab.answer_card").property("tone") == "failure"
-
-
-def test_every_title_is_whole_in_the_narrowest_window(lab, qtbot):
-    lab.resize(760, 500)
-    lessons = find(lab, _LIST, QTableView)
-    room = lessons.viewport()
-    qtbot.waitUntil(lambda: lessons.sizeHintForColumn(0) <= lessons.columnWidth(0) <= room.width())
-    assert lessons.rowViewportPosition(len(entries(lab, _LIST)) - 1) < room.height()
 
 
 def test_all_words_of_the_list_are_whole_in_a_window_of_900_by_520(lab, engines, studio, qtbot):

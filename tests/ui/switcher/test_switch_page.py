@@ -139,15 +139,6 @@ def test_the_devices_stand_side_by_side_above_a_narrow_page(tab, qtbot):
     qtbot.waitUntil(lambda: len({card.x() for card in cards}) == 1)
 
 
-def test_tab_reaches_the_devices_then_what_moves(tab):
-    chain, at = [], tab.window()
-    while (at := at.nextInFocusChain()) is not tab.window():
-        chain.append(at.objectName())
-    names = ("switcher.pages", button(SECOND), button("cpu"), "switcher.model", "switcher.move")
-    at = [chain.index(name) for name in names]
-    assert at == sorted(at)
-
-
 def test_the_code_of_the_device_is_copied(tab, qtbot):
     click(tab, "switcher.copy")
     assert 'torch.device("cuda:0")' in QGuiApplication.clipboard().text()
