@@ -345,7 +345,7 @@ def _replay(options: argparse.Namespace, _log_path: Path) -> None:
     opened = replay.ask(replay.OpenHistory(os.fsencode(options.file), options.index), call_child)
     if not isinstance(opened, replay.OpenedHistory):
         raise StudioError(FailureKind.BAD_REQUEST, NO_HISTORY)
-    conf = opened.conf if options.conf is None else options.conf
+    conf = opened.facts.conf if options.conf is None else options.conf
     found: WhatIf | None = None
     if options.card is not None or options.conf is not None:
         question = replay.AskWhatIf(
@@ -356,15 +356,15 @@ def _replay(options: argparse.Namespace, _log_path: Path) -> None:
         assert isinstance(answered, replay.AnsweredWhatIf)
         found = answered.found
     value = {
-        "allocations": opened.allocations, "recorded_conf": opened.conf,
+        "allocations": opened.facts.allocations, "recorded_conf": opened.facts.conf,
         "peak_allocated_bytes": opened.modelled.peak_allocated_bytes,  # according to the model
-        "peak_reserved_bytes": opened.peak_reserved_bytes, "what_if": found,
+        "peak_reserved_bytes": opened.facts.peak_reserved_bytes, "what_if": found,
     }  # fmt: skip
     shown = found or opened.modelled
     lines = [*_answer_lines(history_answer(opened, shown))]
     if shown.failure:
         lines.append(shown.failure)
-    for one in opened.at_peak:
+    for one in opened.facts.at_peak:
         lines.append(f"  {format_bytes(one.size_bytes):>10}  {one.line or 'unknown line'}")
     give("memory_replay", value, lines, options)
 

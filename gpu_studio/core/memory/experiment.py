@@ -189,10 +189,15 @@ class _Experiment:
     def _finished(
         self, bench: MemoryBench, start: MemoryRead, last: SegmentsRead, budget_bytes: int | None
     ) -> OomFinished:
-        read = last.read
+        read, outcome = last.read, "stopped"
+        if not self._stop.is_set():
+            outcome = outcome_of(
+                start, last, bench.error_text, tensor_bytes=bench.tensor_bytes,
+                step_ends=bench.step_ends,
+            )  # fmt: skip
         finished = OomFinished(
             device=self._request.device,
-            outcome=self._outcome(bench, start, last),
+            outcome=outcome,
             preset=self._request.preset,
             tensors=bench.tensors,
             tensor_bytes=bench.tensor_bytes,
@@ -214,14 +219,3 @@ class _Experiment:
             modelled=self._card.is_modelled,
         )
         return explain_outcome(finished)
-
-    def _outcome(self, bench: MemoryBench, start: MemoryRead, last: SegmentsRead) -> str:
-        if self._stop.is_set():
-            return "stopped"
-        return outcome_of(
-            start,
-            last,
-            bench.error_text,
-            tensor_bytes=bench.tensor_bytes,
-            step_ends=bench.step_ends,
-        )

@@ -115,7 +115,7 @@ class SegmentMap:
     @property
     def releasable_bytes(self) -> int:
         """The bytes that empty_cache gives back: empty segments, and free whole pages of others."""
-        segments = self._segments_of_blocks()
+        segments = np.repeat(np.arange(len(self)), np.diff(self.first_blocks))
         free = self.block_states == INACTIVE
         expandable = self.is_expandable[segments]
         alone = free & ~expandable & (self.block_sizes == self.sizes[segments])
@@ -141,9 +141,6 @@ class SegmentMap:
         """Return the line of code that asked for a block; empty if it was not recorded."""
         line = int(self._block_lines[block])
         return self._lines[line] if 0 <= line < len(self._lines) else ""
-
-    def _segments_of_blocks(self) -> NDArray[np.int64]:
-        return np.repeat(np.arange(len(self)), np.diff(self.first_blocks))
 
 
 def _sums(values: NDArray[np.int64]) -> NDArray[np.int64]:

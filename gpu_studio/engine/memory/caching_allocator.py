@@ -42,6 +42,7 @@ def read_memory(
         return MemoryRead(device=str(device), taken_at_s=time.monotonic(), mark=mark, step=step)
     stats = card.statistics(device)
     free_bytes, total_bytes = card.free_and_total(device)
+    share = card.limit_share(device)  # 1.0 where PyTorch does not tell (2.6)
     return MemoryRead(
         device=str(device),
         taken_at_s=time.monotonic(),
@@ -50,7 +51,7 @@ def read_memory(
         releasable_bytes=_releasable_bytes(device, stats),
         total_bytes=total_bytes,
         free_bytes=free_bytes,
-        limit_bytes=_limit_bytes(device, total_bytes),
+        limit_bytes=int(share * total_bytes + 0.5) if share < 1 else None,
         mark=mark,
         step=step,
     )
@@ -123,12 +124,6 @@ def _has_expandable_segments() -> bool:
         "PYTORCH_ALLOC_CONF", ""
     )
     return "expandable_segments:True" in settings.replace(" ", "")
-
-
-def _limit_bytes(device: torch.device, total_bytes: int) -> int | None:
-    """Return the bytes that PyTorch may reserve; None without a limit, or if unknown (2.6)."""
-    fraction = accelerator_of(device).limit_share(device)
-    return int(fraction * total_bytes + 0.5) if fraction < 1 else None
 
 
 _SNIPPET = """\

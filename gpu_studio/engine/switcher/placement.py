@@ -90,7 +90,10 @@ class Placement:
         memory_before = _memory(device)
         copy = TimedCopy(device, dtype)
         model.move(copy)
-        deltas = _differences(memory_before, _memory(device))
+        deltas = [
+            None if earlier is None or later is None else later - earlier
+            for earlier, later in zip(memory_before, _memory(device), strict=True)
+        ]
         rows = [_row_of(name, kind, tensor, before[name]) for name, kind, tensor in model.tensors()]
         yield from rows
         proof = model.end_proof()
@@ -158,13 +161,6 @@ def _refuse_too_large(model: PlacedModel, device: torch.device) -> None:
             f"{model.name[:60]} needs {format_bytes(needed)}, but only "
             f"{format_bytes(available)} is free on {device}.",
         )
-
-
-def _differences(before: _Memory, after: _Memory) -> list[int | None]:
-    return [
-        None if earlier is None or later is None else later - earlier
-        for earlier, later in zip(before, after, strict=True)
-    ]
 
 
 def _memory(device: torch.device) -> _Memory:

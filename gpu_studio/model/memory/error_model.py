@@ -55,7 +55,7 @@ class ErrorModel(PageModel):
         self._reading.delayed.connect(self.changed)
         self._asked = ""
         self._found: FitAnswer | None = None
-        memory.closing.connect(self.close)
+        memory.studio.closing.connect(self.close)
 
     def open_file(self, path: Path) -> None:
         """Find the errors in a file; of a huge log, only their lines are shown."""

@@ -121,7 +121,7 @@ class FitModel(PageModel):
         memory.chosen_changed.connect(self._on_device_chosen)
         self.follow_seen(self._on_memory_changed, memory.memory_changed)
         self.follow_seen(self._on_followed, memory.session_changed, memory.devices.choices_changed)
-        memory.closing.connect(self.close)
+        memory.studio.closing.connect(self.close)
 
     # ── asking ───────────────────────────────────────────────────────────────────────────────
 
@@ -221,7 +221,7 @@ class FitModel(PageModel):
         else:
             self.history, self._names[HISTORY] = answer, file_name(self._path)
             self._question = self._replayed = None
-            self.choose(conf=answer.conf)  # begin with the recorded setting
+            self.choose(conf=answer.facts.conf)  # begin with the recorded setting
             self._ask()
         self.changed.emit()
 
@@ -306,7 +306,7 @@ class FitModel(PageModel):
         """Which lines of code held most when the most was allocated."""
         return [
             (held.line or "Unknown, or from before the history", format_gib(held.size_bytes))
-            for held in (self.history.at_peak if self.history is not None else ())
+            for held in (self.history.facts.at_peak if self.history is not None else ())
         ]
 
     def verdict(self, number: int) -> FitVerdict:

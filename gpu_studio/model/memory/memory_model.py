@@ -156,7 +156,6 @@ class MemoryModel(QObject):
         chosen_changed(): another device is chosen, or another engine is shown.
         memory_changed(): the engine or the sensors have a newer reading, or newer segments.
         session_changed(): the state of an engine that measures changed.
-        closing(): the program is ending: every owner of a thread waits for it.
 
     Attributes:
         studio: the whole program; leads to its pages.
@@ -165,7 +164,6 @@ class MemoryModel(QObject):
     chosen_changed = Signal()
     memory_changed = Signal()
     session_changed = Signal()
-    closing = Signal()
 
     def __init__(self, studio: Studio, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -189,7 +187,6 @@ class MemoryModel(QObject):
         studio.pcs.removed.connect(self._forget)
         self.experiment.state_changed.connect(self._on_experiment)
         self.devices.chosen_changed.connect(self._on_device_chosen)
-        studio.closing.connect(self.closing)
 
     def _memory_of(
         self, session: EngineSession, histories: dict[str, MemoryHistory]

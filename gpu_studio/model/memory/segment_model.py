@@ -48,7 +48,7 @@ class SegmentModel(PageModel):
         self.blocks: SegmentMap | None = None
         self._drawn: SegmentsRead | None = None
         self.block = ""
-        memory.closing.connect(self._file.close)
+        memory.studio.closing.connect(self._file.close)
         self._experiment.results_changed.connect(self._on_results)
         self.follow_seen(self._on_segments, memory.memory_changed, memory.chosen_changed)
 

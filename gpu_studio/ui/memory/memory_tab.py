@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
     from gpu_studio.model.pages import Destination
     from gpu_studio.model.studio import Studio
-    from gpu_studio.ui.memory.fit_page import FitPage
     from gpu_studio.ui.theme import Theme
 
 _SEGMENTS = "gpu_studio.ui.memory.segment_page:SegmentPage"
@@ -34,7 +33,9 @@ class MemoryTab(PagedTab):
         # These import numpy, which alone takes 80 ms.
         self._segments = LazyPage(_SEGMENTS, self.model, theme, parent=self)
         self._fit = LazyPage(_FIT, self.model, theme, parent=self)
-        self._fit.created.connect(self._on_fit)
+        self._fit.created.connect(
+            lambda page: page.model.no_history_found.connect(self._on_no_history)
+        )
         self._error = LazyPage(_ERROR, self.model, theme, parent=self)
         self._dropped = Path()
         now = NowPage(self.model, theme)
@@ -55,9 +56,6 @@ class MemoryTab(PagedTab):
             return
         self.pages.go_to(FIT)
         self._fit.make().model.open_file(path)
-
-    def _on_fit(self, page: FitPage) -> None:
-        page.model.no_history_found.connect(self._on_no_history)
 
     def _on_no_history(self, path: Path) -> None:
         if path == self._dropped:

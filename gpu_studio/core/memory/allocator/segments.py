@@ -398,7 +398,10 @@ class ExpandableSegments:
         self._card.give(end - first)
         self._card.note("segment_unmap", first, end - first)
         self._statistics.count_reserved(first - end, segments=0)
-        self._drop_if_whole(self._unmap(pages))
+        whole = self._unmap(pages)
+        if not whole.is_split:
+            self._pool.unmapped.remove(whole)
+            self._heads.remove(whole)
 
     def _unmap(self, block: Block) -> Block:
         """Turn a block that is in no pool into unmapped addresses, merged with its neighbors."""
@@ -415,11 +418,6 @@ class ExpandableSegments:
             block.absorb_next()
         insort(self._pool.unmapped, block, key=_address)
         return block
-
-    def _drop_if_whole(self, block: Block) -> None:
-        if not block.is_split:
-            self._pool.unmapped.remove(block)
-            self._heads.remove(block)
 
     def _map(self, block: Block, size_bytes: int) -> Block | None:
         """Map whole pages at the start of an unmapped range; return the free block with them."""

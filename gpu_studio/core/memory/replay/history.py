@@ -7,6 +7,7 @@ history's allocations and frees. What was there before the first call is the end
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
@@ -63,14 +64,13 @@ class LineAtPeak(msgspec.Struct, frozen=True):
     size_bytes: int
 
 
-class RecordedCalls(msgspec.Struct, frozen=True, kw_only=True):
-    """The calls of a recorded program; sizes in bytes.
+class HistoryFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """What a history itself says; sizes in bytes.
 
     Attributes:
-        conf: the options of its allocator.
-        start: the segments before the first call.
-        lines: the different lines of code; the first one is unknown.
-        begun_us: the time of the first entry; 0 if times were not recorded.
+        conf: the options of the program's allocator.
+        entry_count, allocations, ooms: the lines of the history, the tensors that were made, and
+            how often the program was out of memory.
         was_full: the program was out of memory, or the allocator had to give back cached memory.
         has_private_pool: it used a pool of a CUDA graph or of ``torch.cuda.MemPool``.
         peak_reserved_bytes: the most over the history, as it was recorded.
@@ -78,14 +78,30 @@ class RecordedCalls(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     conf: str
-    start: tuple[FoundSegment, ...]
-    calls: tuple[MemoryCall, ...]
-    lines: tuple[str, ...]
-    begun_us: int
+    entry_count: int
+    allocations: int
+    ooms: int
     was_full: bool
     has_private_pool: bool
     peak_reserved_bytes: int
     at_peak: tuple[LineAtPeak, ...]
+
+
+class RecordedCalls(msgspec.Struct, frozen=True, kw_only=True):
+    """The calls of a recorded program.
+
+    Attributes:
+        facts: what the history says.
+        start: the segments before the first call.
+        lines: the different lines of code; the first one is unknown.
+        begun_us: the time of the first entry; 0 if times were not recorded.
+    """
+
+    facts: HistoryFacts
+    start: tuple[FoundSegment, ...]
+    calls: tuple[MemoryCall, ...]
+    lines: tuple[str, ...]
+    begun_us: int
 
 
 def history_of(snapshot: Snapshot) -> RecordedCalls:
@@ -96,8 +112,8 @@ def history_of(snapshot: Snapshot) -> RecordedCalls:
             modeled.
     """
     entries = snapshot.history
-    actions = {entry.action for entry in entries}
-    if "alloc" not in actions:
+    actions = Counter(entry.action for entry in entries)
+    if not actions["alloc"]:
         raise _refused(NO_HISTORY)
     options = _options_of(snapshot)
     frees = "free_completed" if "free_completed" in actions else "free_requested"
@@ -108,16 +124,18 @@ def history_of(snapshot: Snapshot) -> RecordedCalls:
     calls = tuple(_calls_of(entries, frees, lines, reserved, options))
     gave_back = any(entry.action in _GIVEN_BACK for entry in entries)
     emptied = any(call.action == "empty_cache" for call in calls)
-    return RecordedCalls(
+    facts = HistoryFacts(
         conf=options.text,
-        start=start,
-        calls=calls,
-        lines=every_line,
-        begun_us=entries[0].time_us,
-        was_full="oom" in actions or (gave_back and not emptied),
+        entry_count=len(entries),
+        allocations=actions["alloc"],
+        ooms=actions["oom"],
+        was_full=bool(actions["oom"]) or (gave_back and not emptied),
         has_private_pool=any(entry.is_private for entry in entries),
         peak_reserved_bytes=max(reserved),
         at_peak=_at_peak(start, calls, every_line),
+    )
+    return RecordedCalls(
+        facts=facts, start=start, calls=calls, lines=every_line, begun_us=entries[0].time_us
     )
 
 

@@ -6,7 +6,6 @@ The window keeps a history as bytes, and gives it back with each question.
 from __future__ import annotations
 
 import os
-from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,7 +13,7 @@ import msgspec
 
 from gpu_studio.core.child_question import Limits, ask_child
 from gpu_studio.core.failure import StudioError
-from gpu_studio.core.memory.replay.history import LineAtPeak, RecordedCalls, history_of
+from gpu_studio.core.memory.replay.history import HistoryFacts, RecordedCalls, history_of
 from gpu_studio.core.memory.replay.what_if import WhatIf, what_if
 from gpu_studio.core.memory.snapshot_file import open_snapshot
 from gpu_studio.core.messages.memory_messages import SegmentsRead  # noqa: TC001  # for msgspec
@@ -46,27 +45,17 @@ class OpenHistory(msgspec.Struct, frozen=True, tag=True):
 
 
 class OpenedHistory(msgspec.Struct, frozen=True, kw_only=True, tag=True):
-    """A history; sizes in bytes.
+    """A history.
 
     Attributes:
         history: the `RecordedCalls` for later questions.
-        entry_count, allocations, ooms: the lines of the history, the tensors that were made, and
-            how often the recorded program was out of memory.
         modelled: what the model does with it on a card of any size.
-        peak_reserved_bytes, at_peak, was_full, has_private_pool: see `RecordedCalls`.
     """
 
     history: bytes
     device_index: int
-    conf: str
-    entry_count: int
-    allocations: int
-    ooms: int
+    facts: HistoryFacts
     modelled: WhatIf
-    peak_reserved_bytes: int
-    at_peak: tuple[LineAtPeak, ...]
-    was_full: bool
-    has_private_pool: bool
 
 
 class OpenSegments(msgspec.Struct, frozen=True, tag=True):
@@ -159,20 +148,12 @@ def _answer(question: Question) -> Answer:
 
 def _opened(question: OpenHistory) -> OpenedHistory | NoHistory:
     snapshot = open_snapshot(Path(os.fsdecode(question.path)), question.device_index)
-    actions = Counter(entry.action for entry in snapshot.history)
-    if not actions["alloc"]:
+    if not any(entry.action == "alloc" for entry in snapshot.history):
         return NoHistory()
     history = history_of(snapshot)
     return OpenedHistory(
         history=msgspec.msgpack.encode(history),
         device_index=snapshot.device_index,
-        conf=history.conf,
-        entry_count=len(snapshot.history),
-        allocations=actions["alloc"],
-        ooms=actions["oom"],
-        modelled=what_if(history, conf=history.conf),
-        peak_reserved_bytes=history.peak_reserved_bytes,
-        at_peak=history.at_peak,
-        was_full=history.was_full,
-        has_private_pool=history.has_private_pool,
+        facts=history.facts,
+        modelled=what_if(history, conf=history.facts.conf),
     )

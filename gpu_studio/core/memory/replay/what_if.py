@@ -149,7 +149,7 @@ class _Player:
         """Put the tensors there that the history began with."""
         blocks = [block for segment in history.start for block in segment.blocks]
         there_bytes = sum(block.size_bytes for block in blocks)
-        is_known = conf == history.conf and not self.model.is_expandable
+        is_known = conf == history.facts.conf and not self.model.is_expandable
         if is_known and there_bytes <= self.model.card.free_bytes:
             self._reserved_bytes = there_bytes
             for address, block in self.model.restore(history.start).items():

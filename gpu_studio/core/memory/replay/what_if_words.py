@@ -59,11 +59,12 @@ def history_answer(history: OpenedHistory, found: WhatIf) -> FitAnswer:
             told = f"{told} It asked for {tried}, and {free} was free."
     enough = "" if found.enough_bytes is None else f"{format_gib(found.enough_bytes, 1)} is enough."
     sentences = (enough, trust_notice(history).sentence)
-    conf = f" with {history.conf}" if history.conf else ""
+    facts = history.facts
+    conf = f" with {facts.conf}" if facts.conf else ""
     details = (
-        f"{counted(history.entry_count, 'event')}, recorded on cuda:{history.device_index}{conf}. "
+        f"{counted(facts.entry_count, 'event')}, recorded on cuda:{history.device_index}{conf}. "
         f"Recorded: {format_gib(history.modelled.peak_allocated_bytes)} allocated and "
-        f"{format_gib(history.peak_reserved_bytes)} reserved at the peak, {history.ooms} × out of "
+        f"{format_gib(facts.peak_reserved_bytes)} reserved at the peak, {facts.ooms} × out of "
         "memory. According to the model of PyTorch's allocator; a smaller card may be enough, too."
     )
     return FitAnswer(
@@ -113,15 +114,15 @@ def trust_notice(history: OpenedHistory) -> Notice:
 
     Empty if that cannot be compared: a program that filled its card gave memory back.
     """
-    if history.has_private_pool:
+    if history.facts.has_private_pool:
         return Notice(
             "This program has a memory pool of its own (a CUDA graph or a MemPool), which is not "
             "modeled. Take the results as about right.",
             Tone.AMBER,
         )
-    if history.was_full:
+    if history.facts.was_full:
         return Notice()
-    modelled, recorded = history.modelled.peak_reserved_bytes, history.peak_reserved_bytes
+    modelled, recorded = history.modelled.peak_reserved_bytes, history.facts.peak_reserved_bytes
     if abs(modelled - recorded) <= _MOST_AWAY * recorded:
         return Notice()
     return Notice(

@@ -91,7 +91,7 @@ FAILURES: dict[tuple[str, int, int], tuple[int | None, ...]] = {
 def test_a_smaller_card_fails_at_the_same_call(case: tuple[str, int, int], tmp_path: Path) -> None:
     conf, seed, before = case
     history = history_of(recorded(tmp_path / "history", conf, seed, before=before))
-    sizes = [int(history.peak_reserved_bytes * share) for share in SHARES]
+    sizes = [int(history.facts.peak_reserved_bytes * share) for share in SHARES]
     found = [what_if(history, card_bytes=size, conf=conf).failed_at for size in sizes]
     assert tuple(found) == FAILURES[case]
 
@@ -102,7 +102,7 @@ def test_whether_segments_expand_is_seen(conf: str, claimed: str, tmp_path: Path
     recorded(path, conf, 2, before=0)
     whole = pickle.loads(path.read_bytes())
     whole["allocator_settings"] = {"PYTORCH_CUDA_ALLOC_CONF": claimed} if claimed else {}
-    seen = history_of(read_snapshot(pickle.dumps(whole))).conf
+    seen = history_of(read_snapshot(pickle.dumps(whole))).facts.conf
     assert parse_configuration(seen).expandable_segments == bool(conf)
 
 
@@ -196,7 +196,7 @@ def test_an_allocation_that_failed_may_fit_elsewhere(tmp_path: Path) -> None:
         program.memory.empty(60 * MIB)
     held.append(program.memory.empty(20 * MIB))
     history = history_of(program.recorded(tmp_path / "history"))
-    assert history.was_full
+    assert history.facts.was_full
     assert what_if(history, card_bytes=100 * MIB).failed_at is not None
     assert what_if(history, card_bytes=140 * MIB).fits
     held.clear()

@@ -53,7 +53,7 @@ def history(tmp_path: Path) -> OpenedHistory:
 
 
 def test_the_lines_that_hold_most_are_named(history: OpenedHistory) -> None:
-    lines = {one.line: one.size_bytes for one in history.at_peak}
+    lines = {one.line: one.size_bytes for one in history.facts.at_peak}
     weights, states = lines["train.py:31 in main"], lines["train.py:74 in main"]
     assert states == 2 * weights  # of the optimizer
     assert {"train.py:73 in main", "unet.py:142 in forward"} < lines.keys()
@@ -62,15 +62,20 @@ def test_the_lines_that_hold_most_are_named(history: OpenedHistory) -> None:
 
 
 def test_a_history_of_which_the_model_knows_all_needs_no_doubt(history: OpenedHistory) -> None:
-    assert history.modelled.peak_reserved_bytes == history.peak_reserved_bytes
+    assert history.modelled.peak_reserved_bytes == history.facts.peak_reserved_bytes
     assert not trust_notice(history).sentence
-    own_pool = msgspec.structs.replace(history, has_private_pool=True)
-    more = msgspec.structs.replace(history, peak_reserved_bytes=2 * history.peak_reserved_bytes)
+
+    def with_facts(**facts: object) -> OpenedHistory:
+        changed = msgspec.structs.replace(history.facts, **facts)
+        return msgspec.structs.replace(history, facts=changed)
+
+    twice = 2 * history.facts.peak_reserved_bytes
+    own_pool, more = with_facts(has_private_pool=True), with_facts(peak_reserved_bytes=twice)
     for doubtful, words in ((own_pool, "pool of its own"), (more, "where the recorded program")):
         notice = trust_notice(doubtful)
         assert notice.tone is Tone.AMBER
         assert words in notice.sentence
-    assert not trust_notice(msgspec.structs.replace(more, was_full=True)).sentence
+    assert not trust_notice(with_facts(peak_reserved_bytes=twice, was_full=True)).sentence
 
 
 def test_a_large_file_may_take_longer(tmp_path: Path) -> None:
