@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import re
 import secrets
@@ -22,12 +21,10 @@ from gpu_studio.core.benchmark.kept_run import (
     refused,
 )
 from gpu_studio.core.failure import FailureKind, StudioError
-from gpu_studio.core.texts import plain_text
 from gpu_studio.core.units import moment_order
 from gpu_studio.core.user_file import UnusableFileError, read_own_file, write_atomically
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
 
     from gpu_studio.core.benchmark.run import Run
@@ -37,12 +34,6 @@ if TYPE_CHECKING:
 FOLDER_NAME = "history"
 _ENDING = ".json"
 _KEY = re.compile(r"[0-9A-Za-z-]{1,64}")
-_REASONS = {
-    errno.ENOSPC: "the disk is full",
-    errno.EROFS: "the folder is read-only",
-    errno.EACCES: "you have no permission to write there",
-    errno.EPERM: "you have no permission to write there",
-}
 
 
 class HistoryEntry(msgspec.Struct, frozen=True):
@@ -99,9 +90,7 @@ class History:
         self._save(key, kept)
         return key
 
-    def contents(
-        self, most: int | None = None, is_over: Callable[[], bool] = lambda: False
-    ) -> HistoryList:
+    def contents(self, most: int | None = None) -> HistoryList:
         """Return the newest runs, newest first.
 
         A file's name begins with the time when its run was kept. So the names are the index, and
@@ -109,32 +98,23 @@ class History:
 
         Args:
             most: the maximum number of files to read; None reads all.
-            is_over: returns whether the result is no longer needed; called before each file.
 
         Raises:
             StudioError: the folder exists but cannot be read.
         """
-        entries = []
-        names, foreign = self._file_names()
-        refusals = [
-            RefusedFile(
-                plain_text(name), str(refused("GPU Studio did not write a file of this name"))
-            )
-            for name in foreign
-        ]
-        read = names if most is None else names[:most]
-        for name in read:
-            if is_over():
-                break
+        keys = self._keys()
+        entries, refusals = [], []
+        read = keys if most is None else keys[:most]
+        for key in read:
             try:
-                header = decode_header(read_capped(self._path(name)))
-                entries.append(HistoryEntry(name, header))
+                header = decode_header(read_capped(self._path(key)))
+                entries.append(HistoryEntry(key, header))
             except StudioError as error:
-                refusals.append(RefusedFile(f"{name}{_ENDING}", str(error)))
+                refusals.append(RefusedFile(f"{key}{_ENDING}", str(error)))
         entries.sort(
             key=lambda entry: (*moment_order(entry.header.kept_at), entry.key), reverse=True
         )
-        return HistoryList(tuple(entries), tuple(refusals), len(names) - len(read))
+        return HistoryList(tuple(entries), tuple(refusals), len(keys) - len(read))
 
     def load(self, key: str) -> KeptRun:
         """Return a run with its samples.
@@ -163,17 +143,16 @@ class History:
         except OSError as error:
             raise _trouble("Cannot delete the run", error) from error
 
-    def _file_names(self) -> tuple[list[str], list[str]]:
-        """Return the keys of all files, newest first, and the names of foreign files."""
+    def _keys(self) -> list[str]:
+        """Return the keys of all runs, newest first; a file of another name is none."""
         if self.folder is None or not self.folder.is_dir():
-            return [], []
+            return []
         try:
             names = [name for name in os.listdir(self.folder) if name.endswith(_ENDING)]
         except OSError as error:
             raise _trouble("Cannot read the history", error) from error
-        keys = [key for name in names if _KEY.fullmatch(key := name.removesuffix(_ENDING))]
-        foreign = [name for name in names if not _KEY.fullmatch(name.removesuffix(_ENDING))]
-        return sorted(keys, reverse=True), sorted(foreign)
+        keys = (name.removesuffix(_ENDING) for name in names)
+        return sorted(filter(_KEY.fullmatch, keys), reverse=True)
 
     def _path(self, key: str) -> Path:
         # Keys come from `contents`; any other text could name a file outside the folder.
@@ -204,5 +183,4 @@ def read_capped(path: Path) -> bytes:
 
 
 def _trouble(what: str, error: OSError) -> StudioError:
-    reason = _REASONS.get(error.errno or 0, error.strerror or type(error).__name__)
-    return StudioError(FailureKind.NOT_SAVED, f"{what}: {reason}.")
+    return StudioError(FailureKind.NOT_SAVED, f"{what}: {error.strerror or error}.")

@@ -6,7 +6,6 @@ The x axis is the time since the first sample of this size; a bar on it says who
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -58,7 +57,6 @@ class LiveView(LivePlot):
         self.setAccessibleName("Time per call of every sample")
         self._benchmark, self._board = benchmark, board
         self._selected: Run | None = None
-        self._recording: str | None = None
 
     def caption_of(self, selected: Run | None) -> str:
         """Return what the plot shows of one run, or of each device's latest, in words."""
@@ -108,13 +106,6 @@ class LiveView(LivePlot):
 
     def _show_samples(self, named: Sequence[tuple[str, Run]], turns: Sequence[Turn]) -> None:
         curves: dict[str, Curve] = {}
-        recording = named[-1][1].recording if named else None
-        if self._selected is None and named and recording == self._recording:
-            # A device that has not reached this size yet keeps its place, without samples.
-            curves = {
-                key: replace(curve, source=lambda: ((), ())) for key, curve in self._curves.items()
-            }
-        self._recording = recording
         for label, run in named:
             starts = [turn.first for turn in turns if turn.run is run and turn.first]
             dots = _CPU_DOTS if is_cpu(run.request.device) else _CARD_DOTS
