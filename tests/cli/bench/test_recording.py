@@ -92,21 +92,6 @@ def test_a_replay_is_labelled_asks_no_engine_and_is_kept_nowhere(engines, type_i
     assert not list((tmp_path / "history").glob("*"))
 
 
-def test_a_replay_takes_the_time_it_took(type_in, path, monkeypatch):
-    from gpu_studio.cli import bench
-
-    speeds = []
-    engine = bench.RecordedEngine
-    monkeypatch.setattr(
-        bench,
-        "RecordedEngine",
-        lambda recording, speed: speeds.append(speed) or engine(recording, speed=float("inf")),
-    )
-    type_in("replay", str(path))
-    type_in("replay", str(path), "--at-once")
-    assert speeds == [1.0, float("inf")]
-
-
 def test_a_replay_can_be_exported_and_recorded_again_under_its_first_label(type_in, path, tmp_path):
     table = tmp_path / "table.csv"
     _, output, notes = type_in("replay", str(path), "--at-once", "--json", "--save", str(table))

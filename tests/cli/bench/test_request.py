@@ -138,13 +138,6 @@ def test_what_is_not_for_every_device_is_skipped_unless_it_was_named(
     assert "cuda:0" in output
 
 
-def test_what_no_device_could_do_has_failed(engines, type_in):
-    engines.scripts[RunWorkload] = lambda _, request: [
-        RunFailed(run_id=request.run_id, failure=Failure(FailureKind.BAD_REQUEST, "No."))
-    ]
-    assert type_in("matmul", "--size", "64")[0] == 1
-
-
 def test_the_list_has_sizes_options_and_where_they_run_and_starts_no_engine(engines, type_in):
     status, output, errors = type_in("list")
     assert (status, errors) == (0, "")

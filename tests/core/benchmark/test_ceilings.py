@@ -182,8 +182,6 @@ def share_of(device: Device, dtype: str, tflops: float) -> RunFinished:
 
 
 GTX_1660_TI = card("GeForce GTX 1660 Ti", "7.5", 24, 1770)
-GTX_1650_TI = card("GeForce GTX 1650 Ti", "7.5", 16, 1485)
-MX450 = card("GeForce MX450", "7.5", 14, 1575)
 P100 = card("Tesla P100-PCIE-16GB", "6.0", 56, 1328)
 P40 = card("Tesla P40", "6.1", 30, 1531)
 T4 = card("Tesla T4", "7.5", 40, 1590)
@@ -193,7 +191,6 @@ CMP_90HX = card("CMP 90HX", "8.6", 50, 1710)
 H20 = card("H20", "9.0", 78, 1980)
 L40 = card("L40", "8.9", 142, 2490)
 RTX_3080_LAPTOP = card("GeForce RTX 3080 Laptop GPU", "8.6", 48, 2100)
-RTX_2080_MAX_Q = card("GeForce RTX 2080 with Max-Q Design", "7.5", 46, 2100)
 RTX_2080_TI = card("GeForce RTX 2080 Ti", "7.5", 68, 1635)
 
 
@@ -201,21 +198,16 @@ RTX_2080_TI = card("GeForce RTX 2080 Ti", "7.5", 68, 1635)
     ("device", "dtype", "tflops", "reason"),
     [
         (GTX_1660_TI, "float16", 0.61, "Without tensor cores, float16 in PyTorch is slow"),
-        (GTX_1650_TI, "float16", 0.36, "use float32 here"),
-        (MX450, "float16", 0.34, "use float32 here"),
         (GTX_1660_TI, "bfloat16", 1.3, "which is emulated: use float32 here."),
         (P100, "float16", 8.6, "adds float16 products up in float32"),
         (P40, "float16", 0.18, "float16 with compute capability 6.1 runs at 1/64 of float32"),
         (P40, "bfloat16", 3.0, "has no arithmetic for bfloat16, which is emulated: use float32"),
         (GT_1030, "float16", 0.1, "use float32 here"),
         (card("GeForce GTX 970", "5.2"), "float16", 1.0, "has no arithmetic for float16"),
-        (V100, "bfloat16", 4.0, "which is emulated: use float32 or float16 here."),
         (T4, "bfloat16", 2.2, "which is emulated: use float32 or float16 here."),
         (T4, "float16", 24.0, "power limit"),
         (RTX_3080_LAPTOP, "float32", 10.0, "power limit"),
-        (RTX_2080_MAX_Q, "float16", 16.0, "power limit"),
         (CMP_90HX, "float32", 2.2, "mining card"),
-        (CMP_90HX, "float16", 1.4, "mining card"),
         (CMP_170HX, "bfloat16", 0.39, "mining card"),
     ],
 )

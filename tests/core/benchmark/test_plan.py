@@ -151,18 +151,6 @@ def test_the_ends_of_a_crossing_are_measured_until_two_in_a_row_agree() -> None:
     assert times[crossing.high] >= 2
 
 
-def test_noise_cannot_keep_a_sweep_going() -> None:
-    def time_s(request: RunWorkload) -> float:
-        """Return times that cross between any two neighbours of the grid."""
-        if request.device == "cpu":
-            return 1.0
-        return 0.5 if request.size.bit_length() % 2 else 2.0
-
-    sizes = powers_of_two(1 << 4, 1 << 14)
-    asked, _ = play(sweep("cpu", "cuda:0", sizes=sizes), time_s)
-    assert len(asked) <= 2 * len(sizes) + 2 * len(sizes) * 4
-
-
 @pytest.mark.parametrize(
     ("spread", "drift", "disturbed", "expected", "width"),
     [(0.05, 0.02, 0.0, 360, 1.3), (0.2, 0.0, 0.0, 320, 1.6), (0.05, 0.0, 0.05, 360, 1.3)],
@@ -222,11 +210,9 @@ def test_any_text_is_read_or_refused_with_a_sentence(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "sizes"),
     [
-        ("512", [512]),
         ("512, 512, 64", [512, 64]),
         ("64..512", [64, 128, 256, 512]),
         ("64…500", [64, 128, 256]),
-        ("100..100", [100]),
         ("3, 64..256, 128, 1000", [3, 64, 128, 256, 1000]),
     ],
 )
@@ -238,16 +224,12 @@ def test_sizes(text: str, sizes: list[int]) -> None:
     ("text", "sentence"),
     [
         ("", "at least one size"),
-        (" , ;", "at least one size"),
         ("0", "The size 0 is out of range"),
-        ("-512", "“-512” is not a size"),
-        ("12.5", "“12.5” is not a size"),
         ("big", "“big” is not a size"),
         ("512, ²", "“²” is not a size"),
         ("9999999", f"from 1 to {LARGEST_SIZE}"),
         ("9" * 5000, "99999999999999999… is out of range"),
         ("512..64", "The range 512..64 is empty"),
-        ("..64", "“..64” is not a size"),
         ("64..", "“64..” is not a size"),
         (" ".join(str(size) for size in range(1, MOST_SIZES + 2)), f"at most {MOST_SIZES}"),
     ],
@@ -264,11 +246,8 @@ def test_mistakes_are_named(text: str, sentence: str) -> None:
     [
         ("64:512", [64, 128, 256, 512]),
         ("100:1000", [100, 128, 256, 512, 1000]),
-        (" 1 : 3 ", [1, 2, 3]),
-        ("64:65", [64, 65]),
         ("7:7", [7]),
         ("512, 100 64", [64, 100, 512]),
-        ("64..256", [64, 128, 256]),
     ],
 )
 def test_a_sweep_is_both_ends_and_the_powers_of_two_between(text: str, sizes: list[int]) -> None:
@@ -279,13 +258,9 @@ def test_a_sweep_is_both_ends_and_the_powers_of_two_between(text: str, sizes: li
     ("text", "sentence"),
     [
         ("64", "64 is a single size, not a range"),
-        ("64,64", "64 is a single size, not a range"),
-        ("", "Enter at least one size"),
         ("64:", "“” is not a size"),
-        (":64", "“” is not a size"),
         ("64:128:256", "“128:256” is not a size"),
         ("512:64", "The range 512:64 is empty"),
-        ("0:64", "The size 0 is out of range"),
         ("x" * 50, "“xxxxxxxxxxxxxxxxx…” is not a size"),
     ],
 )
@@ -361,11 +336,6 @@ def test_curves_may_cross_twice() -> None:
     assert [(found.low, found.high, found.device_wins_above) for found in crossings] == [
         (64, 128, True), (128, 256, False),
     ]  # fmt: skip
-
-
-def test_the_mark_lies_nearer_to_the_nearer_tie() -> None:
-    (crossing,) = crossings_of(exact({256: 0.5, 1024: 8.0}))
-    assert crossing.size == pytest.approx(256 * 4**0.25)
 
 
 @pytest.mark.parametrize(

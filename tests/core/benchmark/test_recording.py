@@ -146,14 +146,6 @@ def test_how_a_recorded_engine_died_ends_no_engine_here(last: Message, message: 
     assert (end.failure.fatal, end.failure.traceback_text) == (False, "")
 
 
-def test_a_stopped_run_is_there_and_named_by_the_others() -> None:
-    stopped = [*other_run()[:-1], RunStopped(run_id="run-2", samples=40)]
-    found = decoded(HEADER, *EVENTS, *stopped)
-    assert not found.is_cut_off
-    assert found.runs[1].device_name == "NVIDIA GeForce GT 1030"
-    assert isinstance(found.runs[1].events[-1], RunStopped)
-
-
 GOOD = encode_all([HEADER, *EVENTS])
 
 
@@ -251,20 +243,6 @@ def test_an_engines_description_is_shown_without_what_no_replay_needs() -> None:
     texts = (shown.workloads[0].title, shown.cuda_reason or "")
     assert texts == ("Matrix product [2J", "No card ")
     assert (shown.snippet, shown.pitfalls, shown.cards) == ("", (), ())
-
-
-def test_reading_stops_at_the_next_line_once_it_is_over(tmp_path: Path) -> None:
-    path = tmp_path / "theirs.jsonl"
-    path.write_bytes(GOOD)
-    asked: list[bool] = []
-
-    def is_over() -> bool:
-        asked.append(True)
-        return len(asked) == 2
-
-    with pytest.raises(StudioError, match="stopped"):
-        read_recording(path, is_over)
-    assert len(asked) == 2
 
 
 @given(st.binary(max_size=400), st.integers(0, len(GOOD)), st.integers(0, 400))

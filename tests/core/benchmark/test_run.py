@@ -69,14 +69,6 @@ def test_a_run_follows_its_events_to_its_result() -> None:
     assert run.expected_call_s == pytest.approx(512**2 * 1e-9)
 
 
-def test_progress_is_the_share_of_the_budget() -> None:
-    run = timing()
-    assert run.progress == 0.25
-    run.apply(batch(REQUEST, (4.0,), spent_s=7.0))
-    assert run.progress == 1.0
-    assert run.state is RunState.TIMING
-
-
 def test_the_interval_is_the_results_and_none_while_samples_come() -> None:
     run = timing()
     assert run.interval_s is None

@@ -82,22 +82,6 @@ def test_ten_samples_and_a_tenth_of_spread_are_enough() -> None:
     assert not doubts_of(result(samples=10, median_s=1.0, iqr_s=0.1))
 
 
-@pytest.mark.parametrize(
-    ("changes", "words", "is_boosted"),
-    [
-        ({"device": "cuda:0", "loaded_s": 0.4}, "loaded for 400 ms", True),
-        ({"device": "cuda:0", "loaded_s": 15.5, "sustained": True}, "sustained: loaded for", False),
-        ({"device": "cpu", "loaded_s": 0.4}, "loaded for 400 ms", False),
-    ],
-)
-def test_how_long_the_device_had_worked_is_a_fact(
-    changes: dict[str, Any], words: str, is_boosted: bool
-) -> None:
-    facts = [fact.replace("\u202f", " ") for fact in facts_of(result(**changes))]
-    assert any(fact.startswith(words) for fact in facts)
-    assert any("higher clock for its first 7 s" in fact for fact in facts) is is_boosted
-
-
 def test_several_results_show_the_worst_doubt_and_how_many_more() -> None:
     few = result(samples=8, median_s=1.0, iqr_s=0.33, verified=None)
     busy = result(device="cuda:0", median_s=1.0, iqr_s=1.04, other_processes=True)

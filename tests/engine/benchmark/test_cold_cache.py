@@ -29,13 +29,6 @@ def test_the_last_caches_are_those_of_the_highest_level_each_once(tmp_path: Path
     assert last_level_bytes.__wrapped__(tmp_path) == 64 << 20
 
 
-def test_what_is_written_is_twice_the_cache(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(cold_cache, "last_level_bytes", lambda: 3 << 20)
-    assert buffer_bytes(CPU) == 6 << 20
-    monkeypatch.setattr(cold_cache, "last_level_bytes", lambda: None)
-    assert buffer_bytes(CPU) == 256 << 20
-
-
 @pytest.mark.parametrize(("cache_mib", "written_mib"), [(0.5, 64), (50, 100), (None, 256)])
 def test_on_a_card_it_is_at_least_what_takes_longer_than_a_launch(
     monkeypatch: pytest.MonkeyPatch, cache_mib: float | None, written_mib: int

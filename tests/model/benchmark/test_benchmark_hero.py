@@ -67,19 +67,6 @@ def test_a_failure_says_its_cause_once_and_nothing_is_green(
     assert hero.chip.tone is Tone.FAILURE
 
 
-def test_a_full_card_says_once_what_to_do(
-    qtbot: QtBot, benchmark: Benchmark, engines: Engines
-) -> None:
-    full = Failure(FailureKind.OUT_OF_MEMORY, "CUDA out of memory.")
-    engines.scripts[RunWorkload] = lambda _engine, request: [
-        started(request), RunFailed(run_id=request.run_id, failure=full)
-    ]  # fmt: skip
-    benchmark.start(plan(64, 2048, devices=BOTH))
-    wait_over(qtbot, benchmark)
-    work = shown(benchmark).work
-    assert (work.count(full.message), work.count("smaller sizes")) == (1, 1)
-
-
 def test_a_stop_before_any_result_is_no_failure(
     qtbot: QtBot, benchmark: Benchmark, engines: Engines
 ) -> None:

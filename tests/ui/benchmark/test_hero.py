@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 from PySide6.QtWidgets import QLabel, QPushButton, QWidget
 
-from gpu_studio.core.failure import Failure, FailureKind
-from gpu_studio.core.messages.run_messages import RunFailed, RunWorkload
+from gpu_studio.core.messages.run_messages import RunWorkload
 from tests.driving.benchmark import (
     headline,
     run,
@@ -18,7 +17,7 @@ from tests.driving.benchmark import (
     wait_samples,
 )
 from tests.driving.window import click, find, sees, text
-from tests.fakes.run_answers import call_time_s, kept_busy, run_events, started
+from tests.fakes.run_answers import call_time_s, kept_busy, run_events
 from tests.ui.benchmark.answers import hold, with_a_card
 
 if TYPE_CHECKING:
@@ -55,17 +54,6 @@ def test_while_it_runs_the_top_is_gray_and_has_the_time_left(
     engines.latest.go()
     wait_over(ready)
     assert find(ready, "benchmark.hero.headline", QLabel).property("tone") == ""
-
-
-def test_a_failure_is_reported_once(qtbot: QtBot, ready: BenchmarkTab, engines: Engines) -> None:
-    refused = Failure(FailureKind.TOO_LARGE, "It needs 64 GiB. Use a smaller size.")
-    engines.scripts[RunWorkload] = lambda _engine, request: [
-        started(request), RunFailed(run_id=request.run_id, failure=refused)
-    ]  # fmt: skip
-    run(ready, "64")
-    assert text(ready, "benchmark.hero.work") == refused.message
-    assert text(ready, "benchmark.warning") == ""
-    assert trust(ready)[0] == "failure"
 
 
 @with_a_card

@@ -187,15 +187,3 @@ def test_a_card_that_pytorch_cannot_use_is_listed_with_the_reason(
     assert [card.obstacle for card in cards] == [Obstacle.NO_CUDA] * 2
     assert reasons[1:] == [card.reason for card in cards]
     assert "CPU-only build. The cu126 build can use it." in reasons[1]
-
-
-@with_a_card
-def test_a_device_taken_away_stays_so_when_the_devices_are_listed_again(
-    qtbot: QtBot, ready: BenchmarkTab, engines: Engines, studio: Studio
-) -> None:
-    click(ready, "benchmark.devices.cpu")
-    engines.scripts[DescribeEngine] = [described()]
-    studio.session.restart()
-    qtbot.waitUntil(lambda: studio.session.state.is_idle)
-    assert ready.findChild(QCheckBox, "benchmark.devices.cuda:0") is None
-    assert not find(ready, "benchmark.devices.cpu", QCheckBox).isChecked()

@@ -5,18 +5,9 @@ import pytest
 from PySide6.QtCore import QPointF
 from PySide6.QtWidgets import QToolTip
 
-from gpu_studio.ui.plots.live_plot import AxesStyle, Curve, CurveName, Level, LivePlot, Marker
+from gpu_studio.ui.plots.live_plot import Curve, CurveName, Level
 from tests.driving.window import move_mouse
 from tests.ui.plots.test_axes import drawn
-
-
-def test_a_curve_given_before_the_plot_is_built_is_drawn(qtbot, theme):
-    plot = LivePlot(theme, AxesStyle(), name="plot")
-    qtbot.addWidget(plot)
-    plot.set_curve("a", Curve("A", "cpu", lambda: ([0, 1], [5, 6])))
-    plot.show()
-    qtbot.waitUntil(lambda: plot.plot is not None)
-    assert list(drawn(plot, "a")[1]) == [5, 6]
 
 
 def test_a_curve_that_grew_is_drawn_at_the_next_frame(qtbot, shown):
@@ -77,14 +68,6 @@ def test_the_theme_recolours_curves(shown, settings, theme):
     assert list(drawn(plot, "a")[1]) == [1, 2]
 
 
-def test_markers_come_and_go(shown):
-    plot = shown()
-    plot.set_markers([Marker(1.0, "run", "muted"), Marker(2.0, "out of memory", "failure")])
-    assert [item.value() for item in plot.plot.mark_items["markers"]] == [1.0, 2.0]
-    plot.set_markers([])
-    assert plot.plot.mark_items["markers"] == []
-
-
 def test_a_middle_point_that_changed_is_drawn_where_points_are_few(qtbot, shown):
     values = [1.0, 2.0, 3.0]
     plot = shown()
@@ -95,14 +78,6 @@ def test_a_middle_point_that_changed_is_drawn_where_points_are_few(qtbot, shown)
 
 
 # ── a long series ─────────────────────────────────────────────────────────────────────────────
-
-
-def test_a_band_shows_how_uncertain_a_mark_is(shown):
-    plot = shown(logarithmic_x=True, logarithmic_y=True, x_unit="size")
-    plot.set_markers([Marker(1000.0, "crossover", "gpu0", low=800.0, high=1250.0)])
-    band, line = plot.plot.mark_items["markers"]
-    assert line.value() == pytest.approx(3.0)
-    assert band.getRegion() == pytest.approx((np.log10(800), np.log10(1250)))
 
 
 def label_places(plot):

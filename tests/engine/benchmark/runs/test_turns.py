@@ -239,16 +239,6 @@ def test_the_power_is_that_of_the_whole_race() -> None:
     assert line.energy_j(theirs) is None
 
 
-def test_each_run_has_its_own_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("os.cpu_count", lambda: 2)
-    runs = tuple(run_of(str(count), race=RaceParameters(threads=count)) for count in (1, 2))
-    found = {
-        one.run_id: one.conditions.cpu_threads
-        for one in only(RunFinished, ask(RunInTurns(runs=runs)))
-    }
-    assert found == {"1": 1, "2": 2}
-
-
 def test_a_stop_ends_both() -> None:
     stop = threading.Event()
     events = []
