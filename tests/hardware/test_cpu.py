@@ -13,7 +13,6 @@ from gpu_studio.hardware.cpu import (
     cpu_name,
     describe_cpu,
     has_secure_boot,
-    is_wsl,
     linux_distribution,
     name_in_cpuinfo,
 )
@@ -129,14 +128,6 @@ def test_a_laptop_and_the_limit_of_its_cpu_are_reported(
     assert (facts.is_laptop, facts.slowdown_c) == (True, 95.0)
     monkeypatch.setattr("psutil.sensors_battery", lambda: None)
     assert not describe_cpu(Telemetry()).is_laptop
-
-
-@pytest.mark.parametrize(
-    ("release", "expected"),
-    [("5.15.167.4-microsoft-standard-WSL2", True), ("6.8.0-45-generic", False)],
-)
-def test_wsl_is_known_by_its_kernel(release, expected):
-    assert is_wsl(release) is expected
 
 
 def test_a_linux_is_reported_with_those_it_descends_from(tmp_path):

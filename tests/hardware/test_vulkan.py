@@ -2,14 +2,10 @@
 
 import ctypes
 
-import msgspec
 import pytest
 
-from gpu_studio.core.switcher.program_start import VulkanDevice
 from gpu_studio.hardware import vulkan as module
 from gpu_studio.hardware.vulkan import vulkan_devices
-from gpu_studio.process.child_call import ChildCall
-from tests.patience import PATIENCE_S
 
 
 class FakeVulkan:
@@ -70,10 +66,3 @@ SIZES_AND_PLACES = [  # of vulkan_core.h, compiled for 64 bits
 def test_structures_are_laid_out_as_vulkan_has_them(structure, size_bytes, field, place):
     assert ctypes.sizeof(structure) == size_bytes
     assert getattr(structure, field).offset == place
-
-
-def test_a_child_answers_with_what_it_is_given():
-    call = ChildCall("gpu_studio.hardware.vulkan")
-    found = call.run(b'{"MESA_VK_DEVICE_SELECT":"1:1"}', longest_s=PATIENCE_S, most_bytes=1 << 20)
-    assert found.exit_code == 0
-    assert isinstance(msgspec.json.decode(found.content, type=list[VulkanDevice]), list)

@@ -6,8 +6,6 @@ from gpu_studio.core.devices.access import (
     discrete_first,
     numbered_cards,
     obstacle_of,
-    obstacle_words,
-    uncounted_cards,
     usable_cards,
 )
 from gpu_studio.core.devices.devices import Device, Inventory
@@ -17,7 +15,6 @@ from gpu_studio.core.devices.pc_facts import PcFacts
 from gpu_studio.core.devices.torch_findings import integrated_first
 from gpu_studio.core.messages.engine_messages import EngineDescribed, TorchCard
 from gpu_studio.core.notice import Tone
-from gpu_studio.core.wheels import own_platform_key
 from tests.core.devices.doctor_facts import ABSENT, CPU_ENGINE, ENGINE, RTX_3060, examined, one, pc
 
 AMD, INTEL = "AMD", "Intel"
@@ -88,11 +85,6 @@ def test_a_card_without_a_build_is_told_why_and_what_is_left(device, system, wor
     assert command in found.command
 
 
-def test_the_chip_that_the_driver_names_comes_before_the_number():
-    strange = msgspec.structs.replace(STRANGE, architecture="gfx1100")
-    assert one("build_for_card", findings(strange)).build_tag == "rocm-gfx1100"
-
-
 def test_beside_a_usable_nvidia_card_the_other_build_is_a_note():
     other = one("other_build_for_card", examined(pc(RTX_3060, RX_6600), ENGINE))
     assert (other.tone, other.build_tag) == (Tone.PLAIN, "rocm-gfx1032")
@@ -102,13 +94,6 @@ def test_beside_a_usable_nvidia_card_the_other_build_is_a_note():
 def test_a_hybrid_laptop_says_nothing_of_its_old_integrated_graphics():
     assert [one.code for one in examined(pc(RTX_3060, IRIS_XE), ENGINE)] == ["ok"]
     assert [one.code for one in findings(IRIS_XE)] == ["no_build_for_card"]
-
-
-def test_a_row_says_which_engine_its_card_needs_or_why_there_is_none():
-    words = obstacle_words(Obstacle.OTHER_BUILD, RX_6600, CPU_ENGINE)
-    is_here = own_platform_key() in ("linux-x86_64", "windows-x86_64")
-    assert ("PyTorch rocm-gfx1032" in words) is is_here
-    assert "no build of PyTorch" in obstacle_words(Obstacle.OTHER_BUILD, RX_580, CPU_ENGINE)
 
 
 @pytest.mark.parametrize(("device", "version"), [(RX_6600, "2.13.0+rocm10.0.0"),
@@ -130,12 +115,6 @@ def test_a_chip_that_is_newer_than_the_table_has_no_build():
     newer = msgspec.structs.replace(STRANGE, architecture="gfx1250")
     found = one("no_build_for_card", findings(newer))
     assert "(gfx1250): no build of PyTorch" in found.sentence
-
-
-def test_a_card_that_nothing_reads_is_judged_by_its_number():
-    inventory = msgspec.structs.replace(pc(driver=ABSENT), unread_cards=(RX_6600,))
-    found = one("build_for_card", examined(inventory, CPU_ENGINE, system="Windows"))
-    assert (found.build_tag, found.device_uuid) == ("rocm-gfx1032", None)
 
 
 RADEON = Device(
@@ -207,14 +186,6 @@ def test_the_engine_begins_with_the_card_outside_the_processor_and_says_so():
     assert finding.command == "export HIP_VISIBLE_DEVICES=1"
     only_one = engine_with(torch_card(0, RADEON))
     assert not list(integrated_first(PcFacts(inventory, only_one, "Linux", "x86_64")))
-
-
-def test_a_card_that_only_pytorch_knows_is_a_card_too():
-    engine = engine_with(torch_card(0, RADEON))
-    (card,) = uncounted_cards([GEFORCE], engine)
-    assert (card.name, card.address) == ("AMD Radeon RX 6600", "cuda:0")
-    numbered = numbered_cards([GEFORCE, RADEON], None, engine.build_kind, engine.cards)
-    assert not uncounted_cards(numbered, engine)
 
 
 @pytest.mark.parametrize(

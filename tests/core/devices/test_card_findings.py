@@ -4,7 +4,6 @@ import pytest
 from gpu_studio.core.devices.devices import ASLEEP, CardReading, Driver, GpuProcess, Reading
 from gpu_studio.core.devices.finding import is_usable
 from gpu_studio.core.devices.findings import find
-from gpu_studio.core.devices.link import Link
 from gpu_studio.core.devices.pc_facts import recommended_build
 from gpu_studio.core.messages.engine_messages import EngineDescribed
 from gpu_studio.core.telemetry import Telemetry
@@ -107,13 +106,6 @@ def test_a_link_is_slow_only_where_the_card_was_seen_to_work(readings, is_slow):
     findings = examined(pc(RTX_3060), readings=readings)
     assert ("slow_link" in codes(findings)) is is_slow
     assert is_usable(findings)
-
-
-def test_a_remembered_link_counts():
-    slow = {"GPU-bbbb": Link(generation=1, width=4)}
-    finding = one("slow_link", examined(pc(RTX_3060), links=slow))
-    assert "gen 1 × 4 instead of" in finding.sentence
-    assert "gen 4 × 16" in finding.sentence
 
 
 def test_scripts_that_number_otherwise_are_reported():
@@ -330,13 +322,6 @@ def test_an_old_card_does_not_take_the_driver_from_a_card_that_pytorch_can_use()
     assert findings[0].command == ""
     alone = examined(pc(old, driver=msgspec.structs.replace(STOPPED)), NO_CUDA)
     assert "driver branch 470" in one("driver_dropped_card", alone).sentence
-
-
-def test_only_the_cards_that_a_build_can_use_are_fine():
-    found = one("build_without_cuda", examined(pc(GT_710, GTX_1060), CPU_ENGINE))
-    assert found.sentence.startswith("Your GTX 1060 6GB is fine")
-    both = one("build_without_cuda", examined(pc(GTX_1060, RTX_3060), CPU_ENGINE))
-    assert both.sentence.startswith("Your GTX 1060 6GB and RTX 3060 are fine")
 
 
 def test_the_build_for_wsl_is_chosen_by_the_driver_of_windows():

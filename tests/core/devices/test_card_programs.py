@@ -37,15 +37,6 @@ def test_the_line_names_the_card_where_nothing_beside_it_does():
     assert plain(idle.sentence).startswith("x did nothing on the GTX 1060 in the last 10 s")
 
 
-def test_what_makes_a_card_slow_comes_first_and_this_program_never_does():
-    draws = process(1, "Xorg", 400 * MIB, kind="graphics", busy_percent=5.0)
-    own = process(4711, memory_bytes=5 * GIB, busy_percent=99.0)
-    found = told(draws, own, process(2, "ollama", busy_percent=50.0), state=CardState(6 * GIB))
-    assert [tone for _, tone in found] == [Tone.AMBER, Tone.PLAIN, Tone.PLAIN]
-    assert found[0][0].startswith("ollama computes: 50 %")
-    assert found[1][0] == "This program's PyTorch computes: 99 % of the last 10 s, 5 GiB."
-
-
 def test_more_programs_than_lines_end_in_one_sentence():
     many = [process(n, f"p{n}", (9 - n) * MIB) for n in range(5)]
     assert told(*many, state=CardState())[-1][0] == "3 other programs: 18 MiB."

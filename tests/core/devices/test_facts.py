@@ -7,11 +7,10 @@ from gpu_studio.core.devices.facts import (
     facts_of,
     summary_line,
 )
-from gpu_studio.core.devices.link import Link
 from gpu_studio.core.messages.memory_messages import MemoryRead
 from gpu_studio.core.telemetry import ClockReason, Telemetry
 from tests.fakes.descriptions import described, described_with_cuda
-from tests.fakes.pc import cpu_only, gt_1030, gt_1030_card, reading, two_cards
+from tests.fakes.pc import cpu_only, gt_1030, gt_1030_card, reading
 
 
 def plain(text):
@@ -94,27 +93,12 @@ def test_zero_is_a_value():
     assert plain(rows["memory_used"].value) == "0 bytes"
 
 
-def test_a_power_limit_without_a_sensor_is_reported_as_such():
-    card = numbered()
-    power = rows_of(card, card_snapshot(card, power_w=None, power_limit_w=19.0))["power"]
-    assert plain(power.value) == "n/a (limit 19 W)"
-    assert power.reason == "This card does not report it."
-
-
 def test_a_lost_card_gives_its_own_reason():
     card = numbered()
     rows = rows_of(card, card_snapshot(card, error="The card no longer answers."))
     assert rows["temperature"].reason == "The card no longer answers."
     assert not rows["temperature"].is_known
     assert rows["name"].value == "NVIDIA GeForce GT 1030"
-
-
-def test_a_sleeping_card_gives_its_own_reason_before_the_first_reading():
-    card = Device(kind="cuda", name="NVIDIA card", unreadable="It sleeps.", pci_bus_id="0:1:0.0")
-    inventory = msgspec.structs.replace(gt_1030(), devices=(gt_1030().cpu, card))
-    rows = rows_of(card, PcSnapshot(inventory=inventory))
-    assert rows["temperature"].reason == "It sleeps."
-    assert rows["vbios"].reason == "It sleeps."
 
 
 def test_peaks_are_computed_from_what_the_card_reports():
@@ -129,26 +113,6 @@ def test_peaks_are_computed_from_what_the_card_reports():
     missing = rows_of(unreported, card_snapshot(unreported))["peak_float32"]
     assert not missing.is_known
     assert "does not report enough" in missing.reason
-
-
-def test_the_link_at_work_is_told_apart_from_the_idle_one():
-    card = numbered()
-    snapshot = card_snapshot(card)
-    idle = rows_of(card, snapshot)["pcie_at_work"]
-    assert not idle.is_known
-    assert "Run a benchmark" in idle.reason
-    seen = msgspec.structs.replace(snapshot, links={card.identity: Link(generation=3, width=4)})
-    assert plain(rows_of(card, seen)["pcie_at_work"].value) == "gen 3 × 4 of gen 3 × 4"
-
-
-def test_the_current_card_is_the_one_that_was_chosen():
-    found = two_cards()
-    second = msgspec.structs.replace(found.cards[1], torch_index=1)
-    inventory = msgspec.structs.replace(found, devices=(found.cpu, numbered(), second))
-    snapshot = PcSnapshot(
-        inventory=inventory, engine=described_with_cuda(), current_device="cuda:1"
-    )
-    assert rows_of(second, snapshot)["current_device"].value == "cuda:1 RTX 3060"
 
 
 @pytest.mark.parametrize(

@@ -163,15 +163,6 @@ def test_a_card_s_values_have_its_peaks_and_pytorch_s_account(snapshot):
     assert card["link_at_work"] == {"generation": 3, "width": 4}
 
 
-def test_the_text_begins_with_a_table_like_nvidia_smi_s(snapshot):
-    table = [line for line in report_text(snapshot).splitlines() if line.startswith(("|", "+"))]
-    assert len({len(line) for line in table}) == 1
-    assert "Driver 570.86.16" in table[1]
-    row = table[5]
-    assert row.split("|")[1:4] == [" 0   ", " cuda:0  ", " NVIDIA GeForce GT 1030 "]
-    assert row.split("|")[9:11] == [" 10 / 30 W ", " 256 / 2048 MiB "]
-
-
 @pytest.mark.parametrize(
     "part", ["a.", "a-", "password", "token", "http://", "https://a/", "sk-", "serial "]
 )

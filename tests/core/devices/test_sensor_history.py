@@ -8,7 +8,7 @@ import pytest
 from gpu_studio.core.devices.devices import CardReading
 from gpu_studio.core.devices.sensor_history import SensorTrack, csv_head, csv_lines
 from gpu_studio.core.telemetry import SENSORS, Telemetry
-from tests.fakes.pc import cpu_only, gt_1030, reading, two_cards
+from tests.fakes.pc import gt_1030, reading, two_cards
 
 
 def plain(text):
@@ -120,15 +120,6 @@ def test_a_lost_card_adds_nothing():
 )
 def test_a_scale_holds_its_values_and_what_there_is(key, changes, scale):
     assert card_spans([changes])[key].scale == pytest.approx(scale)
-
-
-def test_a_cpu_has_its_own_sensors():
-    found = cpu_only()
-    spans = spans_of(found.cpu, [reading(found, 0.0), reading(found, 1.0)])
-    assert [span.kind.title for span in spans] == ["CPU load", "RAM", "CPU temperature"]
-    assert plain(spans[0].latest) == "12 %"
-    assert plain(spans[1].latest) == "8 GiB of 32 GiB"
-    assert spans[2].is_refused
 
 
 def rows(found, taken):

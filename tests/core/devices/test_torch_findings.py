@@ -174,8 +174,3 @@ def test_without_the_table_there_are_findings_without_commands(monkeypatch):
     (finding,) = examined(pc(RTX_3060), CPU_ENGINE)
     assert (finding.code, finding.command) == ("build_without_cuda", "")
     assert codes(examined(pc(RTX_3060))) == ["ok"]
-
-
-def test_a_driver_that_hides_its_version_is_not_called_old():
-    (finding,) = examined(pc(RTX_3060, driver=Driver()), CPU_ENGINE)
-    assert (finding.code, finding.command) == ("build_without_cuda", "")

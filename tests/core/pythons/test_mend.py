@@ -12,14 +12,12 @@ from gpu_studio.core.pythons.coverage import (
     ThisPc,
     choices,
     covers,
-    this_pc,
     torch_releases,
 )
 from gpu_studio.core.pythons.environment import Environment, PythonKind
 from gpu_studio.core.pythons.mend import line_for
 from gpu_studio.core.pythons.torch_files import TorchFiles
 from gpu_studio.core.wheel_table import load_table
-from tests.fakes.pc import gt_1030
 
 CHOICE = Choice("2.7.1+cu126", "cu126", "https://download.pytorch.org/whl/cu126",
                 vision="0.22.1+cu126", audio="2.7.1+cu126")  # fmt: skip
@@ -179,12 +177,6 @@ def test_the_same_pytorch_comes_first_then_its_neighbours():
     assert next(choices(nvidia(12, 0), LINUX, "2.1.2+cu121", 8), None) is None
 
 
-def test_an_old_driver_gets_a_build_that_it_runs():
-    old = LINUX._replace(driver="550.54")
-    assert next(choices(nvidia(8, 6), old, "2.9.1+cpu", 12)).tag == "cu128"
-    assert next(choices(nvidia(8, 6), old._replace(driver="470.1"), "2.9.1+cpu", 12)).tag == "cu118"
-
-
 def test_releases_are_known_to_the_other_table():
     assert load_table().torch_version in torch_releases().releases
 
@@ -209,13 +201,3 @@ def amd(chip, *, is_integrated=False):
 )  # fmt: skip
 def test_an_amd_card_is_covered_by_names_before_the_table(one, chip, has_code):
     assert covers(one, amd(chip), LINUX) is has_code
-
-
-def test_windows_has_amds_own_builds_only():
-    offered = [one.index_url for one in choices(amd("gfx1100"), WINDOWS, "2.8.0+cpu", 12)]
-    assert offered == ["https://stable.repo.amd.com/rocm/whl-next"]
-
-
-def test_the_cards_of_this_pc_are_read_from_the_inventory():
-    pc = this_pc(gt_1030())
-    assert [card.label for card in pc.cards] == ["GT 1030 (6.1)"]

@@ -9,7 +9,7 @@ import pytest
 from gpu_studio.core.devices.devices import GpuProcess
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.messages.engine_messages import DescribeEngine, EngineEnded, RequestFailed
-from gpu_studio.core.messages.memory_messages import EmptyCache, ReadMemory
+from gpu_studio.core.messages.memory_messages import ReadMemory
 from gpu_studio.model.devices import programs as module
 from gpu_studio.model.devices.programs import (
     end_process,
@@ -19,7 +19,6 @@ from gpu_studio.model.devices.programs import (
 )
 from tests.driving.window import plain
 from tests.fakes.pc import gt_1030, two_cards
-from tests.fakes.scripted_engine import Pause
 from tests.model.devices.looking import row, start
 from tests.patience import PATIENCE_S
 
@@ -44,24 +43,6 @@ def test_pytorchs_memory_is_read_while_it_is_shown(qtbot, studio, with_cuda, mod
     qtbot.waitUntil(lambda: studio.session.is_free)
     with qtbot.assertNotEmitted(studio.session.request_submitted):
         model.select(two_cards().cards[0].identity)  # by another tab
-
-
-@pytest.mark.parametrize("inventory", [gt_1030()])
-def test_a_working_engine_is_not_disturbed(qtbot, studio, with_cuda, model):
-    refused = RequestFailed(failure=Failure(FailureKind.CUDA_ERROR, "No."))
-    with_cuda.scripts[EmptyCache] = [Pause(), refused]
-    start(qtbot, studio)
-    work = EmptyCache(device="cuda:0")
-    studio.session.submit(work)
-    qtbot.waitUntil(with_cuda.latest.paused.is_set)
-    model._memory._timer.setInterval(5)
-    model.see(is_seen=True)
-    with qtbot.assertNotEmitted(studio.session.request_submitted, wait=50):
-        pass
-    model.see(is_seen=False)
-    with_cuda.latest.go()
-    qtbot.waitUntil(lambda: studio.session.state.is_idle)
-    assert questions(with_cuda) == []
 
 
 @pytest.mark.parametrize("inventory", [gt_1030()])

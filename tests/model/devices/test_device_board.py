@@ -34,20 +34,6 @@ def test_the_cpu_is_there_before_anything_was_found() -> None:
     assert row.is_cpu
 
 
-def test_a_card_waits_for_the_engine() -> None:
-    cpu, card = device_rows(numbered(gt_1030()), None)
-    assert cpu.name == "AMD Ryzen 7 5700G with Radeon Graphics"
-    assert (card.address, card.obstacle) == (None, Obstacle.NO_ENGINE)
-    assert "until PyTorch" in card.reason
-
-
-def test_a_usable_card_has_its_address() -> None:
-    card = card_of(described_with_cuda())
-    assert (card.address, card.label, card.reason) == ("cuda:0", "GT 1030", "")
-    assert card.obstacle is None
-    assert card.is_current
-
-
 def test_a_card_that_pytorch_cannot_use_says_why() -> None:
     card = card_of(described())
     assert (card.address, card.obstacle) == (None, Obstacle.NO_CUDA)

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpu_studio.core.messages.memory_messages import ReadMemory
 from gpu_studio.core.notice import Tone
 from tests.fakes.pc import gt_1030_card, reading, two_cards
 
@@ -17,7 +16,6 @@ if TYPE_CHECKING:
     from gpu_studio.model.pc import RemotePc
     from gpu_studio.model.studio import Studio
     from tests.fakes.other_pcs import OtherPcs
-    from tests.fakes.scripted_engine import Engines
 
 CARD = f"attic/{gt_1030_card().uuid}"
 with_the_same_card = pytest.mark.parametrize("inventory", [two_cards()])
@@ -53,15 +51,6 @@ def test_a_twin_there_is_another_device(
     assert model.pc is attic
     model.select(gt_1030_card().uuid or "")
     assert model.pc is studio.pcs.here
-
-
-def test_its_own_engine_is_asked_for_its_memory(
-    qtbot: QtBot, model: DevicesModel, engines: Engines, other_pcs: OtherPcs
-) -> None:
-    model.see(is_seen=True)
-    qtbot.waitUntil(lambda: ReadMemory(device="attic/cuda:0") in other_pcs.engines.requests)
-    assert not any(isinstance(one, ReadMemory) for one in engines.requests)
-    model.see(is_seen=False)
 
 
 def test_a_lost_line_is_the_verdict_and_the_last_readings_stay(

@@ -59,20 +59,6 @@ def test_the_first_view_has_the_main_sensors_and_more_shows_all(
     assert text(tab, "devices.sensor.pc_memory.value") == "8 GiB of 32 GiB"
 
 
-@pytest.mark.parametrize("inventory", [gt_1030()])
-def test_a_sensor_that_answers_again_gets_its_curve_back(
-    qtbot, studio, with_cuda, tab, sensor_source, inventory
-):
-    start(studio, tab)
-    for at_s in (1.0, 2.0):
-        silent = reading(inventory, at_s, fan_percent=None, temperature_c=None)
-        show_reading(studio, sensor_source, silent)
-    assert not sees(tab, "devices.sensor.temperature")
-    assert not sees(tab, "devices.sensor.fan")
-    show_reading(studio, sensor_source, reading(inventory, 3.0))
-    assert sees(tab, "devices.sensor.fan")
-
-
 @pytest.mark.parametrize("inventory", [two_cards()])
 def test_another_device_has_other_sensors_in_its_colour(
     qtbot, studio, with_cuda, tab, sensor_source, inventory

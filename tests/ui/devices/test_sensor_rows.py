@@ -76,13 +76,6 @@ def test_a_gap_in_the_readings_is_a_gap_in_the_curve(rows, track):
     assert len(drawn(rows, "temperature")) == 2
 
 
-def test_a_single_reading_is_seen(rows, theme):
-    one = SensorTrack(gt_1030().cards[0])
-    one.append(reading(gt_1030(), 1.0, temperature_c=30.0))
-    rows.show_lines(lines_of(one), (), 60.0, "Last minute")
-    assert COLOURS["gpu0_ink"][theme.is_dark] in colors(rows, "temperature")
-
-
 def test_a_curve_has_the_color_of_its_device(rows, track, theme):
     ink = COLOURS["gpu0_ink"][theme.is_dark]
     assert ink in colors(rows, "temperature")
