@@ -1,9 +1,21 @@
 import pytest
 
+from gpu_studio.core.devices.access import (
+    Obstacle,
+    capability_of,
+    numbered_cards,
+    obstacle_of,
+    obstacle_words,
+    usable_cards,
+)
 from gpu_studio.core.devices.card_programs import (
+    CardState,
     busiest_other,
     do_others_compute,
     memory_by_program,
+    program_notice,
+    program_notices,
+    spill_notice,
 )
 from gpu_studio.core.devices.devices import (
     CardReading,
@@ -16,7 +28,11 @@ from gpu_studio.core.devices.devices import (
     encode_sensor_event,
     number_cards,
 )
+from gpu_studio.core.messages.engine_messages import EngineDescribed, TorchCard
+from gpu_studio.core.notice import Tone
 from gpu_studio.core.telemetry import Telemetry
+from tests.driving.window import plain
+from tests.fakes.descriptions import described, described_with_cuda
 
 CPU = Device(kind="cpu", name="AMD Ryzen 7 5700G with Radeon Graphics")
 
@@ -171,3 +187,98 @@ def test_other_processes_are_those_that_compute_and_do_not_draw(compute, graphic
 )
 def test_the_program_that_keeps_a_card_busy_is_named_if_known(busy, compute, graphics, busiest):
     assert busiest_other(on_card(compute, graphics, busy), own_pid=1) == busiest
+
+
+GT_1030 = TorchCard(torch_index=0, name="NVIDIA GeForce GT 1030", compute_capability="6.1")
+RTX_3060 = TorchCard(torch_index=1, name="NVIDIA GeForce RTX 3060", compute_capability="8.6")
+UNTOLD = TorchCard(torch_index=0, name="NVIDIA card")
+
+
+def usable_of(*cards: TorchCard, arch_list: tuple[str, ...] = ("sm_75", "sm_80")) -> list[str]:
+    engine = described_with_cuda(device_count=2, cards=cards, arch_list=arch_list)
+    return usable_cards(engine)
+
+
+def test_a_card_without_code_is_left_out() -> None:
+    assert usable_of(GT_1030, RTX_3060) == ["cuda:1"]
+    assert usable_of(GT_1030, RTX_3060, arch_list=("sm_60", "sm_80")) == ["cuda:0", "cuda:1"]
+
+
+def test_what_is_not_reported_is_not_held_against_a_card() -> None:
+    assert usable_of(UNTOLD, RTX_3060) == ["cuda:0", "cuda:1"]
+    assert usable_of() == ["cuda:0", "cuda:1"]
+    assert usable_of(GT_1030, RTX_3060, arch_list=()) == ["cuda:0", "cuda:1"]
+
+
+def test_without_cuda_there_is_none() -> None:
+    assert usable_cards(described()) == []
+
+
+@pytest.mark.parametrize(
+    ("maker", "kind", "driver", "obstacle"),
+    [
+        ("AMD", "cuda", "amdgpu", Obstacle.OTHER_BUILD),
+        ("Intel", "xpu", "xe", Obstacle.OTHER_BUILD),
+        ("ASPEED", "display", "ast", Obstacle.OTHER_BUILD),
+        ("NVIDIA", "cuda", "nouveau", Obstacle.OTHER_DRIVER),
+        ("NVIDIA", "cuda", "nvidia", Obstacle.HIDDEN),
+    ],
+)
+def test_a_card_of_another_maker_needs_another_build_and_is_not_hidden(
+    maker, kind, driver, obstacle
+):
+    card = Device(kind=kind, maker=maker, name="x", kernel_driver=driver, pci_bus_id="0:1:2.0")
+    (numbered,) = numbered_cards([card], "")  # CUDA_VISIBLE_DEVICES hides every card of NVIDIA's
+    engine = EngineDescribed(pid=1, torch_version="2.13.0+cu130", cuda_build="13.0")
+    assert numbered.torch_index is None
+    assert obstacle_of(numbered, engine) is obstacle
+    assert obstacle_words(obstacle, numbered, engine)
+
+
+def test_a_chip_of_amds_is_not_taken_for_nvidias_with_the_same_number():
+    # 13c0 is the integrated graphics of a Ryzen, and the GeForce GTX 980.
+    ryzen = Device(kind="cuda", maker="AMD", name="Radeon Graphics", pci_device_id=0x13C0)
+    geforce = Device(kind="cuda", maker="NVIDIA", name="GTX 980", pci_device_id=0x13C0)
+    assert [capability_of(card) for card in (ryzen, geforce)] == [None, (5, 2)]
+
+
+GIB, MIB = 1 << 30, 1 << 20
+OWN = {4711: "This program's PyTorch"}
+FULL = CardState(total_bytes=6 * GIB, used_bytes=int(5.8 * GIB))
+
+
+def process(pid, name="python", memory_bytes=MIB, **changes):
+    return GpuProcess(pid=pid, name=name, memory_bytes=memory_bytes, busy_over_s=10.0, **changes)
+
+
+OLLAMA = process(7, "ollama.exe", int(4.1 * GIB), busy_percent=83.0, shared_bytes=int(0.9 * GIB))
+
+
+def told(*processes, state=FULL, most=3):
+    notices = program_notices(processes, OWN, state, most)
+    return [(plain(one.sentence), one.tone) for one in notices]
+
+
+def test_the_line_names_the_card_where_nothing_beside_it_does():
+    found = program_notice("ollama.exe", [OLLAMA], FULL, on="GTX 1060")
+    assert plain(found.sentence) == (
+        "ollama.exe computes on the GTX 1060: 83 % of the last 10 s, 4.10 GiB of its memory and "
+        "922 MiB spilled into RAM, so it is slow."
+    )
+    idle = program_notice("x", [process(1, busy_percent=0.0)], FULL, on="GTX 1060")
+    assert plain(idle.sentence).startswith("x did nothing on the GTX 1060 in the last 10 s")
+
+
+def test_more_programs_than_lines_end_in_one_sentence():
+    many = [process(n, f"p{n}", (9 - n) * MIB) for n in range(5)]
+    assert told(*many, state=CardState())[-1][0] == "3 other programs: 18 MiB."
+    assert len(told(*many[:3], state=CardState())) == 3
+
+
+def test_what_spilled_is_one_sentence_while_it_lasts():
+    found = spill_notice([OLLAMA, process(8, "game", shared_bytes=GIB)], {}, FULL)
+    assert plain(found.sentence) == (
+        "game spilled 1 GiB into the PC's RAM, 1 more did too. It is slow until the card has room."
+    )
+    assert found.tone is Tone.AMBER
+    assert spill_notice([OLLAMA], {}, FULL._replace(used_bytes=GIB)) is None
