@@ -199,7 +199,8 @@ def cpu_name() -> str:
     else:
         name = name_in_cpuinfo(text_of(Path("/proc/cpuinfo")))
         name = name or text_of(Path("/proc/device-tree/model"))
-    return _tidy(name) or _description(text_of(Path("/proc/cpuinfo")))
+    machine = operating_system.machine()
+    return _tidy(name) or f"CPU ({_MACHINES.get(machine.lower(), machine) or 'unknown kind'})"
 
 
 def name_in_cpuinfo(text: str) -> str:
@@ -228,13 +229,6 @@ def name_in_registry(winreg: Any) -> str:
 def _tidy(name: str) -> str:
     name = " ".join(plain_text(name).split())
     return "" if name.lower() in _PLACEHOLDERS else name
-
-
-def _description(cpuinfo: str) -> str:
-    machine = operating_system.machine()
-    kind = _MACHINES.get(machine.lower(), machine) or "unknown kind"
-    flags = next((line for line in cpuinfo.splitlines() if line.startswith("flags")), "")
-    return f"Virtual CPU ({kind})" if "hypervisor" in flags.split() else f"CPU ({kind})"
 
 
 def _clock_max_mhz() -> float | None:

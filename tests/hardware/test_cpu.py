@@ -47,7 +47,7 @@ def test_an_unnamed_virtual_cpu_is_described(given, monkeypatch):
     text = f"model name\t: {given}\nflags\t: fpu hypervisor sse2\n"
     monkeypatch.setattr(cpu, "text_of", lambda path: text if path.name == "cpuinfo" else "")
     monkeypatch.setattr("gpu_studio.core.operating_system.machine", lambda: "x86_64")
-    assert cpu_name() == "Virtual CPU (x86-64)"
+    assert cpu_name() == "CPU (x86-64)"
 
 
 @pytest.mark.parametrize("error", [NotImplementedError, OSError, RuntimeError])

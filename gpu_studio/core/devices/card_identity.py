@@ -22,7 +22,7 @@ from gpu_studio.core.devices.cards import (
     known_card,
 )
 from gpu_studio.core.devices.devices import CUDA_BUILD, without_maker
-from gpu_studio.core.resources import MissingResourceError, read_resource
+from gpu_studio.core.resources import read_resource
 from gpu_studio.core.texts import listed
 
 if TYPE_CHECKING:
@@ -198,8 +198,4 @@ def _mining_models() -> frozenset[str]:
 
 @cache
 def _table() -> _Table:
-    """Return the table; an empty one if the file is missing, as "unknown" is a valid answer."""
-    try:
-        return read_resource(_TABLE, _Table)
-    except MissingResourceError:
-        return _Table(chips={}, mining={})
+    return read_resource(_TABLE, _Table)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 import msgspec
 
 from gpu_studio.core.devices.devices import CUDA_BUILD, without_maker
-from gpu_studio.core.resources import MissingResourceError, read_resource
+from gpu_studio.core.resources import read_resource
 
 if TYPE_CHECKING:
     from gpu_studio.core.devices.devices import Device
@@ -119,11 +119,7 @@ def first_drivers(compute_capability: str) -> FirstDrivers | None:
 
 @cache
 def _table() -> _Table:
-    """Return the table; an empty one if the file is missing, as "unknown" is a valid answer."""
-    try:
-        return read_resource(_TABLE, _Table)
-    except MissingResourceError:
-        return _Table()
+    return read_resource(_TABLE, _Table)
 
 
 # NVML counts the memory that the driver reserves, CUDA does not. It is never more than this share:

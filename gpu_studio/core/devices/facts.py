@@ -14,7 +14,6 @@ from gpu_studio.core.devices.cards import completed, disagreements, silicon_text
 from gpu_studio.core.devices.devices import CUDA_BUILD, CardReading, Device, Inventory, Reading
 from gpu_studio.core.devices.link import widest_link
 from gpu_studio.core.messages.engine_messages import EngineDescribed
-from gpu_studio.core.resources import MissingResourceError
 from gpu_studio.core.telemetry import Telemetry, clock_reason_words
 from gpu_studio.core.units import format_bytes, format_percent, format_rate, three_digits
 
@@ -165,21 +164,18 @@ def peaks_of(card: Device | TorchCard, torch_card: TorchCard | None) -> CardPeak
     known = completed(card, torch_card)
     count, clock_mhz = known.multiprocessors, known.sm_clock_max_mhz
     memory_mhz = known.memory_clock_max_mhz
-    try:
-        if known.compute_capability is None and card.maker in ("AMD", "Intel"):
-            return published_peaks(torch_card.name if torch_card else card.name)
-        if known.compute_capability is None or not count or not clock_mhz:
-            return None
-        return card_peaks(
-            known.compute_capability,
-            count,
-            clock_mhz * _MHZ,
-            known.memory_bus_width_bits,
-            memory_mhz * _MHZ if memory_mhz else None,
-            card.name,
-        )
-    except MissingResourceError:
+    if known.compute_capability is None and card.maker in ("AMD", "Intel"):
+        return published_peaks(torch_card.name if torch_card else card.name)
+    if known.compute_capability is None or not count or not clock_mhz:
         return None
+    return card_peaks(
+        known.compute_capability,
+        count,
+        clock_mhz * _MHZ,
+        known.memory_bus_width_bits,
+        memory_mhz * _MHZ if memory_mhz else None,
+        card.name,
+    )
 
 
 def _peak_group(card: Device, torch_card: TorchCard | None) -> FactGroup:

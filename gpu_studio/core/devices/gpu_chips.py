@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gpu_studio.core.resources import MissingResourceError, read_resource
+from gpu_studio.core.resources import read_resource
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -80,11 +80,7 @@ def _ends(text: str) -> tuple[int, int]:
 
 @cache
 def _table() -> _Table:
-    """Return the table; an empty one if the file is missing, as "unknown" is a valid answer."""
-    try:
-        return read_resource(_TABLE, _Table)
-    except MissingResourceError:
-        return _Table(chips=())
+    return read_resource(_TABLE, _Table)
 
 
 _GENERIC = {
@@ -142,8 +138,4 @@ def product_name(vendor_id: int, device_id: int, revision: int | None = None) ->
 
 @cache
 def _name_table() -> _NameTable:
-    """Return the table; an empty one if the file is missing, as "unknown" is a valid answer."""
-    try:
-        return read_resource(_NAMES_FILE, _NameTable)
-    except MissingResourceError:
-        return _NameTable(names={}, revisions={})
+    return read_resource(_NAMES_FILE, _NameTable)

@@ -90,9 +90,6 @@ def card_peaks(
         memory_clock_hz: as reported by NVML and CUDA, which is half the data rate; or None.
         name: the card's name; GeForce tensor cores are slower, a GTX 16 has none, and mining
             cards are limited.
-
-    Raises:
-        MissingResourceError: the program's own table is missing or damaged.
     """
     table = _table()
     rates = table.arithmetic.get(compute_capability)
@@ -124,9 +121,6 @@ def published_peaks(name: str) -> CardPeaks | None:
     Args:
         name: as PyTorch or the system has it: ``AMD Radeon RX 6600``. A card of a laptop has other
             units and clocks under almost the same name: ``RX 6600M``.
-
-    Raises:
-        MissingResourceError: the program's own table is missing or damaged.
     """
     plain = " ".join(re.sub(r"\((?:R|TM)\)", "", name).split())
     if re.search(r"\bLaptop\b|\bMobile\b", plain):
@@ -152,7 +146,7 @@ def published_peaks(name: str) -> CardPeaks | None:
 def cores_per_multiprocessor(compute_capability: str) -> int | None:
     """Return the float32 results per clock and multiprocessor, sold as "CUDA cores".
 
-    None for an unknown compute capability; raises like `card_peaks`.
+    None for an unknown compute capability.
     """
     return _table().arithmetic.get(compute_capability, {}).get("float32")
 

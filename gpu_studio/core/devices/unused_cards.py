@@ -14,7 +14,6 @@ from gpu_studio.core.devices.pc_facts import architecture_of
 from gpu_studio.core.devices.signs import SANDBOXES, Signs
 from gpu_studio.core.error_table import Advice, error_table
 from gpu_studio.core.maker_builds import BuildVerdict
-from gpu_studio.core.resources import MissingResourceError
 from gpu_studio.core.texts import listed
 
 if TYPE_CHECKING:
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
     from gpu_studio.core.devices.devices import Device
     from gpu_studio.core.devices.pc_facts import PcFacts
     from gpu_studio.core.devices.signs import DeviceFile
-    from gpu_studio.core.error_table import ErrorKind
     from gpu_studio.core.messages.engine_messages import StartError
 
 # Where the makers say what their software needs.
@@ -362,19 +360,13 @@ class UnusedCards:
     def mismatch(self) -> str:
         return self._meaning_of(_MISMATCH)
 
-    def _kind_of(self, code: int | None) -> ErrorKind | None:
-        try:
-            return error_table().start_kind(code)
-        except MissingResourceError:
-            return None
-
     def _meaning_of(self, code: int | None) -> str:
-        kind = self._kind_of(code)
+        kind = error_table().start_kind(code)
         return "" if kind is None else continued(kind.headline).rstrip(".")
 
     def steps_of(self, code: int | None) -> Mapping[str, Advice]:
         """Return the steps of an error with which CUDA does not start."""
-        kind = self._kind_of(code)
+        kind = error_table().start_kind(code)
         if kind is None:
             return {}
         return {**GIVE_CARD, **kind.places} if kind.gives_card else kind.places

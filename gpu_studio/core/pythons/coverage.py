@@ -337,9 +337,5 @@ class TorchReleases(msgspec.Struct, frozen=True):
 
 @cache
 def torch_releases() -> TorchReleases:
-    """Return the table.
-
-    Raises:
-        MissingResourceError: the file is missing or broken.
-    """
+    """Return the table."""
     return read_resource("torch_releases.json", TorchReleases)

@@ -18,7 +18,6 @@ from gpu_studio.core.devices.devices import (
     Device,
 )
 from gpu_studio.core.devices.peaks import cores_per_multiprocessor
-from gpu_studio.core.resources import MissingResourceError
 from gpu_studio.core.telemetry import SENSORS, ClockReason
 from gpu_studio.hardware.card_reader import CardReader, Maker, processes_of, read_from
 from gpu_studio.hardware.nvidia.nvapi import VENDOR_ID, CardHeat, GuardedNvapi
@@ -427,10 +426,7 @@ def _describe(card: NvmlCard) -> Device:
 def _multiprocessors(cores: int | None, compute_capability: str | None) -> int | None:
     if not cores or not compute_capability:
         return None
-    try:
-        each = cores_per_multiprocessor(compute_capability)
-    except MissingResourceError:
-        return None
+    each = cores_per_multiprocessor(compute_capability)
     return cores // each if each else None
 
 

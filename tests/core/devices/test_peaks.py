@@ -1,12 +1,9 @@
 import pytest
 
-from gpu_studio.core import resources
-from gpu_studio.core.devices import peaks
 from gpu_studio.core.devices.peaks import (
     card_peaks,
     published_peaks,
 )
-from gpu_studio.core.resources import MissingResourceError
 
 
 def peaks_of(capability, sm_count, sm_mhz, bus_bits, memory_mhz, name=""):
@@ -65,16 +62,6 @@ def test_what_is_not_known_is_none_and_never_zero():
     without_bus = card_peaks("6.1", 3, 1.4e9, None, None)
     assert without_bus.memory_bytes_per_s is None
     assert peaks_of("8.7", 16, 1000, 256, 3000).best_flops("float64") is None
-
-
-def test_a_damaged_table_says_which(monkeypatch, tmp_path):
-    damaged = tmp_path / "card_peaks.json"
-    damaged.write_text('{"arithmetic": 3}')
-    monkeypatch.setattr(resources, "resource_path", lambda _: damaged)
-    peaks._table.cache_clear()
-    with pytest.raises(MissingResourceError, match="card_peaks"):
-        card_peaks("6.1", 3, 1.4e9, 64, 3e9)
-    peaks._table.cache_clear()
 
 
 # ── AMD's and Intel's cards, by what their makers publish ─────────────────────────────────────────

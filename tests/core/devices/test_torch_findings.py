@@ -1,7 +1,6 @@
 import msgspec
 import pytest
 
-from gpu_studio.core.devices import pc_facts
 from gpu_studio.core.devices.devices import (
     Device,
     Driver,
@@ -10,7 +9,6 @@ from gpu_studio.core.devices.finding import KINDS, Finding, findings_value, wors
 from gpu_studio.core.devices.findings import find
 from gpu_studio.core.messages.engine_messages import EngineDescribed
 from gpu_studio.core.program_form import Program, ProgramForm
-from gpu_studio.core.resources import MissingResourceError
 from tests.core.devices.doctor_facts import (
     CPU_ENGINE,
     ENGINE,
@@ -164,13 +162,3 @@ def test_a_hidden_card_is_shown_again_by_the_system_s_command():
         (finding,) = examined(pc(RTX_3060), hidden, system=system)
         assert finding.command.split()[0] == command
         assert finding.device_uuid == RTX_3060.uuid
-
-
-def test_without_the_table_there_are_findings_without_commands(monkeypatch):
-    def missing():
-        raise MissingResourceError("wheels.json", "is missing")
-
-    monkeypatch.setattr(pc_facts, "load_table", missing)
-    (finding,) = examined(pc(RTX_3060), CPU_ENGINE)
-    assert (finding.code, finding.command) == ("build_without_cuda", "")
-    assert codes(examined(pc(RTX_3060))) == ["ok"]
