@@ -246,7 +246,7 @@ class _StandardPrinter(RunPrinter):
 
     def steps(self) -> Iterator[Request]:
         """Yield all runs of the plan."""
-        while self.has_engine and (requests := self._plan.next_requests(len(self.runs) + 1)):
+        while self.has_engine and (requests := self._plan.next_requests()):
             yield self.begin(requests)
 
     def end(self, last: Event) -> None:

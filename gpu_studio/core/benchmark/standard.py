@@ -59,29 +59,25 @@ class StandardItem(msgspec.Struct, frozen=True, kw_only=True):
         names = ("workload", "size", "dtype", "options")
         return is_plain and all(getattr(result, name) == getattr(self, name) for name in names)
 
-    def request(
-        self,
-        run_id: str,
-        device: str,
-        timed_s: float,
-        longest_s: float | None = None,
-        *,
-        load: bool = False,
-    ) -> RunWorkload:
-        """Return the run of this item on a device, or the load that repeats it."""
+    def request(self, device: str, longest_s: float | None = None) -> RunWorkload:
+        """Return the run of this item on a device; `key_of` tells it from the run's id."""
         return RunWorkload(
-            run_id=run_id,
+            run_id=f"{self.key} {device}",
             workload=self.workload,
             device=device,
             size=self.size,
             dtype=self.dtype,
             options=self.options,
-            budget_s=timed_s,
+            budget_s=self.timed_s,
             longest_s=longest_s,
             longest_call_s=LONGEST_CALL_S,
             with_findings=False,
-            load=load,
         )
+
+
+def key_of(run_id: str) -> str:
+    """Return the key of the item that a run is of; `LOAD` for a load."""
+    return run_id.partition(" ")[0]
 
 
 _MIB = 1 << 20
@@ -160,17 +156,14 @@ class StandardPlan:
     def __init__(self, devices: Sequence[str]) -> None:
         # The CPU first: a card rests meanwhile, so its first seconds are not those of a hot one.
         self.devices = sorted(dict.fromkeys(devices), key=lambda device: not is_cpu(device))
-        self.keys: dict[str, str] = {}
-        """The item of each run so far, by the run's id; `LOAD` for a load."""
         at_once = MOST_IN_TURNS // len(STANDARD_1)
-        self._groups = [
-            self.devices[first : first + at_once] for first in range(0, len(self.devices), at_once)
-        ]
-        self._loads = list(self.devices)
+        firsts = range(0, len(self.devices), at_once)
+        self._groups = [_in_turns(self.devices[first : first + at_once]) for first in firsts]
+        self._groups += [[_load_of(device)] for device in self.devices]
 
     def work_words(self, run_id: str) -> str:
         """Return what a run does: ``In turns: Convolution``, ``Full load``."""
-        item = ITEMS.get(self.keys[run_id])
+        item = ITEMS.get(key_of(run_id))
         return f"In turns: {item.title}" if item is not None else "Full load"
 
     def left_s(self, elapsed_s: float) -> float:
@@ -183,30 +176,23 @@ class StandardPlan:
             return "longer than planned"
         return f"{about_time(self.left_s(elapsed_s))} left"
 
-    def next_requests(self, first_number: int = 1) -> list[RunWorkload]:
-        """Return the next runs in turns, or the next load; empty if there are no more.
+    def next_requests(self) -> list[RunWorkload]:
+        """Return the next runs in turns, or the next load; empty if there are no more."""
+        return self._groups.pop(0) if self._groups else []
 
-        Args:
-            first_number: of the first run; the others count on.
-        """
-        if self._groups:
-            return self._in_turns(self._groups.pop(0), first_number)
-        if self._loads:
-            run = LOAD_ITEM.request(f"run-{first_number}", self._loads.pop(0), LOAD_S, load=True)
-            self.keys[run.run_id] = LOAD
-            return [run]
-        return []
 
-    def _in_turns(self, devices: Sequence[str], first_number: int) -> list[RunWorkload]:
-        """Return the runs of all items, in each the devices; these are compared with each other."""
-        runs: list[RunWorkload] = []
-        for item in STANDARD_1:
-            for device in filter(item.runs_on, devices):
-                run_id = f"run-{first_number + len(runs)}"
-                longest_s = item.timed_s + _beyond_s(device)
-                runs.append(item.request(run_id, device, item.timed_s, longest_s))
-                self.keys[run_id] = item.key
-        return runs
+def _in_turns(devices: Sequence[str]) -> list[RunWorkload]:
+    """Return the runs of all items, in each the devices; these are compared with each other."""
+    return [
+        item.request(device, item.timed_s + _beyond_s(device))
+        for item in STANDARD_1
+        for device in filter(item.runs_on, devices)
+    ]
+
+
+def _load_of(device: str) -> RunWorkload:
+    plain = LOAD_ITEM.request(device)
+    return msgspec.structs.replace(plain, run_id=f"{LOAD} {device}", budget_s=LOAD_S, load=True)
 
 
 def _beyond_s(device: str) -> float:

@@ -21,7 +21,14 @@ from msgspec import Meta
 from gpu_studio.core.benchmark.kept_run import LARGEST_FILE_BYTES, check_result
 from gpu_studio.core.benchmark.recording import text_of
 from gpu_studio.core.benchmark.run import RunState
-from gpu_studio.core.benchmark.standard import ITEMS, LOAD, LOAD_ITEM, STANDARD, STANDARD_1
+from gpu_studio.core.benchmark.standard import (
+    ITEMS,
+    LOAD,
+    LOAD_ITEM,
+    STANDARD,
+    STANDARD_1,
+    key_of,
+)
 from gpu_studio.core.benchmark.sustained import held_speed
 from gpu_studio.core.device_name import address_there, is_cpu
 from gpu_studio.core.devices.facts import driver_text
@@ -160,7 +167,7 @@ def record_of(
     """
     devices = []
     for address in plan.devices:
-        own = {plan.keys[run.request.run_id]: run for run in runs if run.request.device == address}
+        own = {key_of(run.request.run_id): run for run in runs if run.request.device == address}
         devices.append(_device(address, own, made_at, inventory, described))
     measured = tuple(device for device in devices if any(one.result for one in device.figures))
     if not measured:

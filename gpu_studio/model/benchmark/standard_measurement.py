@@ -135,10 +135,10 @@ class StandardMeasurement(QObject):
         if self._queue.stop():
             self.changed.emit()
 
-    def _next_step(self, runs: Sequence[Run], last: Event | None) -> QueueStep | None:
+    def _next_step(self, _runs: Sequence[Run], last: Event | None) -> QueueStep | None:
         """Return the next step; a standard run ends with its engine."""
         ends = last is not None and last.ends_engine
-        requests = () if ends or self._plan is None else self._plan.next_requests(len(runs) + 1)
+        requests = () if ends or self._plan is None else self._plan.next_requests()
         return step_of([_run(request) for request in requests]) if requests else None
 
     def _begin_step(self, step: QueueStep) -> None:

@@ -19,7 +19,7 @@ CPU_NAME, CARD_NAME = "Ryzen 7 5700G", "NVIDIA GeForce GT 1030"
 
 def item_result(item: StandardItem, device: str = "cpu", **changes: Any) -> RunFinished:
     """Return an invented result of an item, with a throughput that is that of its median."""
-    request = item.request("run-1", device, item.timed_s)
+    request = item.request(device)
     plain = finished(request, samples_of(request), run_id=item.key, throughput_unit=item.unit)
     result = changed(plain, **changes)
     return msgspec.structs.replace(result, throughput=item.work / result.median_s)

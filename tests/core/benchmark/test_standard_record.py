@@ -18,6 +18,7 @@ from gpu_studio.core.benchmark.standard import (
     STANDARD,
     STANDARD_1,
     StandardPlan,
+    key_of,
     standard_s,
 )
 from gpu_studio.core.benchmark.standard_record import (
@@ -43,14 +44,14 @@ CARDS = [f"cuda:{index}" for index in range(16)]
 def groups_of(plan: StandardPlan) -> list[list[RunWorkload]]:
     """Return all runs of a plan; those of a group take turns."""
     groups = []
-    while requests := plan.next_requests(sum(map(len, groups)) + 1):
+    while requests := plan.next_requests():
         groups.append(requests)
     return groups
 
 
 def test_all_items_of_all_devices_take_turns_and_the_loads_are_alone() -> None:
     plan = StandardPlan(["cuda:0", "cpu"])
-    asked = [[(plan.keys[one.run_id], one.device) for one in group] for group in groups_of(plan)]
+    asked = [[(key_of(one.run_id), one.device) for one in group] for group in groups_of(plan)]
     items = [
         (item.key, device)
         for item in STANDARD_1
