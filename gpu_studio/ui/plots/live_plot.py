@@ -30,7 +30,7 @@ from gpu_studio.ui.plots.plot_curve import (
     Sight,
     Span,
 )
-from gpu_studio.ui.plots.plot_zoom import Ends, PlotZoom
+from gpu_studio.ui.plots.plot_zoom import PlotZoom
 from gpu_studio.ui.scroll_page import idle_work, imported
 
 if TYPE_CHECKING:
@@ -55,8 +55,6 @@ FRAME_MS = 250
 _FEWEST_POINTS = 400
 _CANVAS = "gpu_studio.ui.plots.plot_canvas"
 _MODULES = ("numpy", "pyqtgraph", _CANVAS)  # each takes a while
-
-_ASIDE = 0.05  # of the data's span
 
 
 def imports() -> list[Callable[[], object]]:
@@ -101,7 +99,7 @@ class LivePlot(QFrame):
         layout.setContentsMargins(0, 0, 0, 0)
         self._frames = QTimer(self)
         self._frames.setInterval(FRAME_MS)
-        self._zoom = PlotZoom(self, self._whole) if zoomable else None
+        self._zoom = PlotZoom(self) if zoomable else None
         self._frames.timeout.connect(self.refresh)
         theme.changed.connect(self._recolour)
 
@@ -308,14 +306,6 @@ class LivePlot(QFrame):
         if self.plot is not None and self._x_range is not None:
             self.plot.setXRange(*self._x_range, padding=0)
 
-    def _whole(self) -> tuple[Ends, Ends]:
-        """Return the ends of both axes if nothing is hidden."""
-        assert self.plot is not None
-        bounds = self.plot.plotItem.vb.childrenBounds()
-        x, y = (_padded(*ends) if ends is not None else Ends(0.0, 1.0) for ends in bounds)
-        x = Ends(*self._x_range) if self._x_range is not None else x
-        return x, _padded(*self._y_range, aside=0.02) if self._y_range is not None else y
-
     def _add_item(self, curve: Curve) -> None:
         assert self.plot is not None
         # pyqtgraph writes labels as HTML, and a device's name comes from outside.
@@ -335,10 +325,6 @@ class LivePlot(QFrame):
         for kind, marks in self.marks.items():
             self.plot.show_marks(kind, marks, self._theme)
         self.refresh()
-
-
-def _padded(low: float, high: float, aside: float = _ASIDE) -> Ends:
-    return Ends(low - aside * (high - low), high + aside * (high - low))
 
 
 # Curves differ in color, dashes and label.

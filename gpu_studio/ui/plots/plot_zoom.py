@@ -2,20 +2,18 @@
 
 Ctrl and the wheel zoom, and the wheel alone scrolls the page; dragging is pyqtgraph's own. If the
 plot has keyboard focus, + and − zoom, the arrow keys move, and Home or 0 shows everything again. A
-button does the same; it is visible while a part is hidden. Everything is the farthest view.
+button does the same; it is visible while a part is hidden.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Qt, Signal
 
 from gpu_studio.ui.parts import button, set_property
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     import pyqtgraph as pg
     from PySide6.QtGui import QKeyEvent
     from PySide6.QtWidgets import QWidget
@@ -26,18 +24,6 @@ _HELP = (
     "Zoom with Ctrl and the wheel or + and −, move by dragging or with the arrow keys, reset with "
     "Home."
 )
-_ASIDE = 0.5  # of the visible range, beyond the ends of everything
-_FARTHER = 1.001  # of everything: a rounded whole is not a step out of it
-
-
-_LEAST_SHARE = 1e-4  # of everything: closer, the numbers of an axis have too many digits
-
-
-class Ends(NamedTuple):
-    """The ends of an axis, in its own unit: decades if it is logarithmic."""
-
-    low: float
-    high: float
 
 
 class PlotZoom(QObject):
@@ -45,7 +31,6 @@ class PlotZoom(QObject):
 
     Args:
         place: the plot's widget.
-        whole: returns the ends of both axes if nothing is hidden.
 
     Signals:
         changed(): another part is visible.
@@ -56,9 +41,9 @@ class PlotZoom(QObject):
 
     changed = Signal()
 
-    def __init__(self, place: QWidget, whole: Callable[[], tuple[Ends, Ends]]) -> None:
+    def __init__(self, place: QWidget) -> None:
         super().__init__(place)
-        self._place, self._whole = place, whole
+        self._place = place
         self._plot: pg.PlotWidget | None = None
         self.is_chosen = False
         self._all = button("Show all", self.show_all, name=f"{place.objectName()}.all", tip=_HELP)
@@ -111,16 +96,6 @@ class PlotZoom(QObject):
         return True
 
     def _choose(self) -> None:
-        assert self._plot is not None
-        box = self._plot.plotItem.vb
-        whole = self._whole()
-        xs, ys = (Ends(*ends) for ends in box.viewRange())
-        x, y = _within(xs, whole[0]), _within(ys, whole[1])
-        if (x, y) == whole:
-            self.show_all()
-            return
-        if (x, y) != (xs, ys):
-            box.setRange(xRange=x, yRange=y, padding=0)
         self.is_chosen = True
         self.put_button()
         self._all.show()
@@ -130,15 +105,3 @@ class PlotZoom(QObject):
         """Keep the button in its corner."""
         self._all.adjustSize()
         self._all.move(self._place.width() - self._all.width() - _MARGIN, _MARGIN)
-
-
-def _within(ends: Ends, whole: Ends) -> Ends:
-    """Return a part of an axis, resized and moved back to the whole; all of it if it is larger."""
-    room, span = whole.high - whole.low, ends.high - ends.low
-    if span > _FARTHER * room:
-        return whole
-    middle = (ends.low + ends.high) / 2
-    span = max(span, _LEAST_SHARE * room)
-    aside = _ASIDE * span
-    low = min(max(middle - span / 2, whole.low - aside), whole.high - span + aside)
-    return Ends(low, low + span)

@@ -61,16 +61,6 @@ def test_one_sample_has_neither_spread_nor_interval() -> None:
     assert spread_text(0.05, 0.5, 2).replace("\u202f", " ") == "10 %"
 
 
-def test_fewer_than_six_samples_have_a_range_and_no_interval_of_95_percent() -> None:
-    for count, is_interval in ((2, False), (5, False), (6, True)):
-        run = begun()
-        samples = tuple(0.5 + 0.1 * number for number in range(count))
-        run.apply(batch(REQUEST, samples, spent_s=3.0, calls=1))
-        run.apply(RunStopped(run_id="1", samples=count))
-        assert ("95 %" in words(run)) is is_interval
-        assert ("all between 500 ms and" in words(run)) is not is_interval
-
-
 def test_doubts_stand_before_the_facts() -> None:
     text = words(run_of(verified=False, verification="off by 3", throttled=True))
     assert (

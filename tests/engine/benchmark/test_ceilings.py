@@ -10,7 +10,6 @@ from gpu_studio.engine.benchmark import ceilings
 from gpu_studio.engine.benchmark.ceilings import (
     UndisturbedRate,
     ceilings_of,
-    measured_ceilings,
 )
 from gpu_studio.engine.workloads.case import Case, make_case
 from gpu_studio.engine.workloads.train_step import TrainStep
@@ -28,14 +27,6 @@ def rates(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ceilings, "_PRODUCTS", {})
     monkeypatch.setattr(ceilings, "_measure_copy", lambda: 20e9)
     monkeypatch.setattr(ceilings, "_measure_product", lambda dtype: 300e9)
-
-
-@pytest.mark.usefixtures("rates")
-def test_only_what_can_be_a_limit_is_measured():
-    low, middle, high = (measured_ceilings(torch.float32, share) for share in (0.1, 10, 1e4))
-    assert low == {Limit.MEMORY: 20e9}
-    assert middle == {Limit.MEMORY: 20e9, Limit.ARITHMETIC: 300e9}
-    assert high == {Limit.ARITHMETIC: 300e9}
 
 
 @pytest.mark.usefixtures("rates")

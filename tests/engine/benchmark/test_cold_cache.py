@@ -7,7 +7,6 @@ import torch
 
 from gpu_studio.core.failure import FailureKind
 from gpu_studio.core.messages.run_messages import RunFailed, RunFinished, SamplesMeasured
-from gpu_studio.engine.accelerators.cuda import Cuda
 from gpu_studio.engine.benchmark import admission, cold_cache
 from gpu_studio.engine.benchmark.cold_cache import ColdStopwatch, buffer_bytes, last_level_bytes
 from tests.engine.answers import ask, only, run_request
@@ -70,54 +69,6 @@ def test_the_cache_is_overwritten_before_each_call_and_outside_of_its_time(
     for _ in range(2):
         assert stopwatch.time(call, 1) == (0.5, 1.5)
     assert log == ["overwritten", "called"] * 2
-
-
-class Card:
-    """A card's queue: work begins when what is before it is done, and when it is launched."""
-
-    def __init__(self) -> None:
-        self.now_s = 100.0
-        self.busy_until_s = 0.0
-
-    def launch(self, takes_s: float, asking_s: float = 0.0) -> float:
-        self.now_s += asking_s
-        begins_s = max(self.now_s, self.busy_until_s)
-        self.busy_until_s = begins_s + takes_s
-        return begins_s
-
-    def time(self, call: Callable[[], object], calls: int) -> tuple[float, float]:
-        """Time as an `EventStopwatch` does: between two events of the stream."""
-        start_s = self.launch(0.0)
-        call()
-        end_s = self.launch(0.0)
-        self.now_s = max(self.now_s, end_s)
-        return end_s - start_s, end_s - start_s
-
-
-@pytest.mark.parametrize(("kernels", "asking_s"), [(1, 5e-6), (60, 20e-6), (400, 10e-6)])
-def test_the_launches_of_many_kernels_are_not_timed(
-    monkeypatch: pytest.MonkeyPatch, kernels: int, asking_s: float
-):
-    """Writing over the cache of a fast card is over long before a training step is launched."""
-    card, kernel_s = Card(), 2e-6
-    monkeypatch.setattr(cold_cache.time, "perf_counter_ns", lambda: round(card.now_s * 1e9))
-    monkeypatch.setattr(cold_cache, "buffer_bytes", lambda device: 1 << 10)
-    zeros = torch.zeros
-    monkeypatch.setattr(torch, "zeros", lambda *args, device, **kwargs: zeros(*args, **kwargs))
-    monkeypatch.setattr(Cuda, "idle", lambda _, device, seconds: card.launch(seconds + 0.5e-3))
-    stopwatch = ColdStopwatch(card, torch.device("cuda", 0))
-    stopwatch._buffer = SimpleNamespace(add_=lambda value: card.launch(0.1e-3))
-
-    def call() -> None:
-        for _ in range(kernels):
-            card.launch(kernel_s, asking_s)
-
-    for _ in range(5):
-        call_s, wall_s = stopwatch.time(call, 1)
-        assert call_s == pytest.approx(kernels * kernel_s)
-        assert wall_s >= kernels * asking_s
-    # The head start is that of the call, and not the one of the unknown first call.
-    assert wall_s < 3 * kernels * asking_s + 2e-3
 
 
 def test_a_run_with_a_cold_cache_times_one_call_a_sample(monkeypatch: pytest.MonkeyPatch):

@@ -10,41 +10,13 @@ from gpu_studio.engine.benchmark.naive import explain, time_naively
 from gpu_studio.engine.benchmark.naive_script import (
     NaiveAnswer,
     NaiveStopwatch,
-    time_in_this_process,
 )
-from gpu_studio.engine.workloads.call import FunctionCall
 from gpu_studio.engine.workloads.case import Case, make_case
 from gpu_studio.engine.workloads.registry import find_workload
 from tests.engine.answers import ask, only, run_request
 
 CPU = Case(device=torch.device("cpu"), size=8)
 CARD = Case(device=torch.device("cuda", 0), size=8)
-
-
-def test_cuda_the_set_up_and_the_first_call_are_inside_and_the_wait_is_not(
-    monkeypatch: pytest.MonkeyPatch,
-):
-    now_s = [0.0]
-
-    def passing(seconds: float) -> None:
-        now_s[0] += seconds
-
-    class Noting(FunctionCall):
-        closed = 0
-
-        def close(self) -> None:
-            Noting.closed += 1
-
-    class Slow:
-        def prepare_untried(self, case: Case) -> FunctionCall:
-            passing(1.0)
-            return Noting(lambda: passing(0.25))
-
-    monkeypatch.setattr(naive_script.time, "perf_counter", lambda: now_s[0])
-    monkeypatch.setattr(naive_script, "synchronize", lambda device: passing(4.0))
-    monkeypatch.setattr(torch, "empty", lambda *args, device: passing(8.0))
-    assert time_in_this_process(Slow(), CARD) == NaiveStopwatch(8.0, 9.0, 9.25, 13.25)
-    assert Noting.closed == 1
 
 
 def test_it_is_measured_in_a_process_that_has_done_nothing_else(monkeypatch: pytest.MonkeyPatch):
