@@ -15,16 +15,12 @@ from gpu_studio.core.benchmark.ceilings import believed_share
 from gpu_studio.core.benchmark.claim import APART_BY, CANNOT_BE_TOLD, Claim, Outcome, claim_of
 from gpu_studio.core.benchmark.options import mode_words, value_words
 from gpu_studio.core.benchmark.standard import ITEMS, STANDARD_1
-from gpu_studio.core.benchmark.standard_record import (  # noqa: TC001  # msgspec reads them
-    StandardRun,
-)
+from gpu_studio.core.benchmark.standard_record import StandardRun  # noqa: TC001  # msgspec reads them
 from gpu_studio.core.benchmark.trust import computed_in_words, doubts_of, trust_of
 from gpu_studio.core.benchmark.verdict import sizes_words
 from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.devices.devices import short_name
-from gpu_studio.core.messages.run_messages import (  # noqa: TC001  # msgspec reads the annotations
-    RunFinished,
-)
+from gpu_studio.core.messages.run_messages import RunFinished  # noqa: TC001  # msgspec reads the annotations
 from gpu_studio.core.notice import Notice, Tone
 from gpu_studio.core.texts import listed
 from gpu_studio.core.units import (

@@ -8,12 +8,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from gpu_studio.core.benchmark.claim import (
-    CANNOT_BE_TOLD,
-    Outcome,
-    claim_of,
-    fixes_sentence,
-)
+from gpu_studio.core.benchmark.claim import CANNOT_BE_TOLD, Outcome, claim_of, fixes_sentence
 from gpu_studio.core.benchmark.trust import trust_of
 from gpu_studio.core.messages.run_messages import RunParameters
 from gpu_studio.core.notice import Tone
@@ -25,10 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from gpu_studio.core.benchmark.claim import Claim
-    from gpu_studio.core.messages.run_messages import (
-        RunFinished,
-        WorkloadOption,
-    )
+    from gpu_studio.core.messages.run_messages import RunFinished, WorkloadOption
 
 # Options whose identifier is no word of the field; the others stand as they are.
 _NAMES = {

@@ -26,9 +26,7 @@ from gpu_studio.core.benchmark.kept_run import (
 )
 from gpu_studio.core.benchmark.recording import decode_recording, is_recording
 from gpu_studio.core.benchmark.standard_record import find_standard
-from gpu_studio.core.messages.run_messages import (  # noqa: TC001  # msgspec reads the annotations
-    RunFinished,
-)
+from gpu_studio.core.messages.run_messages import RunFinished  # noqa: TC001  # msgspec reads the annotations
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

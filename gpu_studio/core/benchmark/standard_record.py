@@ -21,25 +21,13 @@ from msgspec import Meta
 from gpu_studio.core.benchmark.kept_run import LARGEST_FILE_BYTES, check_result
 from gpu_studio.core.benchmark.recording import text_of
 from gpu_studio.core.benchmark.run import RunState
-from gpu_studio.core.benchmark.standard import (
-    ITEMS,
-    LOAD,
-    LOAD_ITEM,
-    STANDARD,
-    STANDARD_1,
-    key_of,
-)
+from gpu_studio.core.benchmark.standard import ITEMS, LOAD, LOAD_ITEM, STANDARD, STANDARD_1, key_of
 from gpu_studio.core.benchmark.sustained import held_speed
 from gpu_studio.core.device_name import address_there, is_cpu
 from gpu_studio.core.devices.facts import driver_text
 from gpu_studio.core.failure import FailureKind, StudioError
-from gpu_studio.core.messages.check_messages import (  # noqa: TC001  # msgspec reads the annotations
-    ShortText,
-    Text,
-)
-from gpu_studio.core.messages.message import (  # noqa: TC001  # msgspec reads the annotations
-    Seconds,
-)
+from gpu_studio.core.messages.check_messages import ShortText, Text  # noqa: TC001  # msgspec reads the annotations
+from gpu_studio.core.messages.message import Seconds  # noqa: TC001  # msgspec reads the annotations
 from gpu_studio.core.messages.run_messages import OtherLoad, RunFinished, RunHeat
 from gpu_studio.core.png_chunks import PNG_HEAD, png_text
 from gpu_studio.core.program_version import program_title

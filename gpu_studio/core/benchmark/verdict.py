@@ -14,13 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from gpu_studio.core.benchmark.ceilings import is_this_normal
-from gpu_studio.core.benchmark.claim import (
-    CANNOT_BE_TOLD,
-    Claim,
-    Outcome,
-    claim_of,
-    fixes_sentence,
-)
+from gpu_studio.core.benchmark.claim import CANNOT_BE_TOLD, Claim, Outcome, claim_of, fixes_sentence
 from gpu_studio.core.benchmark.options import mode_words
 from gpu_studio.core.benchmark.sizes import sizes_text
 from gpu_studio.core.device_name import CPU, DeviceName, is_cpu, name_at, pc_of

@@ -13,12 +13,7 @@ from typing import TYPE_CHECKING
 import psutil
 import torch
 
-from gpu_studio.core.benchmark.ceilings import (
-    ABOVE_FROM,
-    Ceilings,
-    card_ceilings,
-    share_of_ceiling,
-)
+from gpu_studio.core.benchmark.ceilings import ABOVE_FROM, Ceilings, card_ceilings, share_of_ceiling
 from gpu_studio.core.devices.peaks import card_peaks, published_peaks
 from gpu_studio.core.messages.run_messages import Limit
 from gpu_studio.engine.benchmark.cold_cache import last_level_bytes

@@ -6,12 +6,7 @@ import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from gpu_studio.core.messages.run_messages import (
-    RunConditions,
-    RunDetails,
-    RunFinished,
-    RunTimes,
-)
+from gpu_studio.core.messages.run_messages import RunConditions, RunDetails, RunFinished, RunTimes
 from gpu_studio.core.statistics import interval_of_rounds, quantile, round_medians, summarize
 
 if TYPE_CHECKING:

@@ -17,10 +17,7 @@ from gpu_studio.core.benchmark.recording import (
 )
 from gpu_studio.core.device_name import is_cpu, name_at
 from gpu_studio.core.failure import FailureKind, StudioError
-from gpu_studio.core.messages.run_messages import (  # noqa: TC001  # msgspec reads them
-    RunFinished,
-    RunWorkload,
-)
+from gpu_studio.core.messages.run_messages import RunFinished, RunWorkload  # noqa: TC001  # msgspec reads them
 from gpu_studio.core.program_version import program_title
 from gpu_studio.core.texts import listed
 from gpu_studio.model.engine_session import EngineSession

@@ -5,12 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from gpu_studio.core.benchmark.verdict import (
-    compared_cards,
-    crossings_of,
-    same_kind,
-    verdict_of,
-)
+from gpu_studio.core.benchmark.verdict import compared_cards, crossings_of, same_kind, verdict_of
 from gpu_studio.core.units import format_duration, format_size
 from gpu_studio.model.benchmark.benchmark import result_label
 from gpu_studio.ui.plots.live_plot import AxesStyle, Curve, CurveName, LivePlot, Marker

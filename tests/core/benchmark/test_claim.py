@@ -1,10 +1,6 @@
 import pytest
 
-from gpu_studio.core.benchmark.claim import (
-    Outcome,
-    claim_of,
-    fixes_sentence,
-)
+from gpu_studio.core.benchmark.claim import Outcome, claim_of, fixes_sentence
 from gpu_studio.core.benchmark.options import compare_ways, findings_of
 from gpu_studio.core.messages.pitfall_messages import Figure
 from gpu_studio.core.messages.run_messages import RunWorkload

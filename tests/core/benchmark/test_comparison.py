@@ -17,11 +17,7 @@ from gpu_studio.core.benchmark.comparison import (
     trust_of_sides,
 )
 from gpu_studio.core.benchmark.standard import STANDARD_1
-from gpu_studio.core.benchmark.standard_record import (
-    StandardFigure,
-    decode_standard,
-    shared_json,
-)
+from gpu_studio.core.benchmark.standard_record import StandardFigure, decode_standard, shared_json
 from gpu_studio.core.messages.race_messages import RaceParameters
 from gpu_studio.core.notice import Tone
 from tests.core.benchmark.kept_runs import finished_run

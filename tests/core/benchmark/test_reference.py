@@ -2,11 +2,7 @@ from typing import Any
 
 import pytest
 
-from gpu_studio.core.benchmark.reference import (
-    PublishedTable,
-    experiment_rows,
-    published_table,
-)
+from gpu_studio.core.benchmark.reference import PublishedTable, experiment_rows, published_table
 from gpu_studio.core.messages.run_messages import RunFinished, RunWorkload
 from tests.fakes.run_answers import finished
 

@@ -2,13 +2,7 @@ from typing import Any
 
 import pytest
 
-from gpu_studio.core.benchmark.run import (
-    Run,
-    describe_run,
-    parts_sentence,
-    sign_of,
-    spread_text,
-)
+from gpu_studio.core.benchmark.run import Run, describe_run, parts_sentence, sign_of, spread_text
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.messages.run_messages import (
     RunFailed,

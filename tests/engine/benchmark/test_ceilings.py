@@ -7,10 +7,7 @@ from gpu_studio.core.devices.devices import Device
 from gpu_studio.core.messages.run_messages import Limit, RunFinished
 from gpu_studio.core.telemetry import Telemetry
 from gpu_studio.engine.benchmark import ceilings
-from gpu_studio.engine.benchmark.ceilings import (
-    UndisturbedRate,
-    ceilings_of,
-)
+from gpu_studio.engine.benchmark.ceilings import UndisturbedRate, ceilings_of
 from gpu_studio.engine.workloads.case import Case, make_case
 from gpu_studio.engine.workloads.train_step import TrainStep
 from tests.engine.answers import ask, run_request

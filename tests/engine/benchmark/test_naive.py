@@ -7,10 +7,7 @@ import torch
 from gpu_studio.core.messages.run_messages import RunFinished, RunPhaseChanged
 from gpu_studio.engine.benchmark import naive, naive_script, run
 from gpu_studio.engine.benchmark.naive import explain, time_naively
-from gpu_studio.engine.benchmark.naive_script import (
-    NaiveAnswer,
-    NaiveStopwatch,
-)
+from gpu_studio.engine.benchmark.naive_script import NaiveAnswer, NaiveStopwatch
 from gpu_studio.engine.workloads.case import Case, make_case
 from gpu_studio.engine.workloads.registry import find_workload
 from tests.engine.answers import ask, only, run_request

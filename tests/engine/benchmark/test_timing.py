@@ -8,12 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpu_studio.engine.benchmark import timing
-from gpu_studio.engine.benchmark.timing import (
-    Pace,
-    choose_calls,
-    warm_up,
-    warm_up_again,
-)
+from gpu_studio.engine.benchmark.timing import Pace, choose_calls, warm_up, warm_up_again
 from gpu_studio.engine.stopwatch import CpuStopwatch
 
 if TYPE_CHECKING:

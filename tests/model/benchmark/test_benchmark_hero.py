@@ -14,9 +14,7 @@ from gpu_studio.model.benchmark.benchmark_hero import Hero, hero_of
 from gpu_studio.model.devices.device_board import device_rows
 from tests.fakes.descriptions import described_for
 from tests.fakes.pc import cpu_device, gt_1030_card
-from tests.fakes.run_answers import (
-    started,
-)
+from tests.fakes.run_answers import started
 from tests.model.benchmark.plans import FATAL, held, held_in_turns, plan, wait_over, wait_paused
 
 if TYPE_CHECKING:

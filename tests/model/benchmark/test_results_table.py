@@ -5,11 +5,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gpu_studio.core.benchmark.run import Run
-from gpu_studio.core.messages.run_messages import (
-    RunFinished,
-    RunPhaseChanged,
-    RunWorkload,
-)
+from gpu_studio.core.messages.run_messages import RunFinished, RunPhaseChanged, RunWorkload
 from gpu_studio.model.benchmark.results_table import ResultsTable
 from tests.fakes.pc import gt_1030
 from tests.fakes.run_answers import batch, run_events, started

@@ -9,12 +9,7 @@ from PySide6.QtWidgets import QTableView, QWidget
 from gpu_studio.core.messages.run_messages import Limit, NaiveTime, RunWorkload
 from gpu_studio.ui.plots.live_plot import LivePlot
 from gpu_studio.ui.result_bars import ResultBars
-from tests.driving.benchmark import (
-    bars,
-    explain,
-    run,
-    select_row,
-)
+from tests.driving.benchmark import bars, explain, run, select_row
 from tests.driving.pages import settle
 from tests.driving.window import drawn, find, numbers, text
 from tests.fakes.run_answers import run_events

@@ -39,16 +39,7 @@ from gpu_studio.ui.tabs import TABS
 from tests.core.benchmark.kept_runs import kept_run
 from tests.core.benchmark.standard_runs import paced_device, standard_run
 from tests.driving.benchmark import requests_of, run, wait_over
-from tests.driving.window import (
-    click,
-    drop,
-    find,
-    open_tab,
-    plain,
-    text,
-    wait_ready,
-    wait_until,
-)
+from tests.driving.window import click, drop, find, open_tab, plain, text, wait_ready, wait_until
 from tests.fakes.pc import SteadySensors, two_cards
 from tests.ui.benchmark.answers import with_a_card
 

@@ -5,11 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from PySide6.QtWidgets import (
-    QComboBox,
-    QMenu,
-    QTableView,
-)
+from PySide6.QtWidgets import QComboBox, QMenu, QTableView
 
 from gpu_studio.core.benchmark.recording import read_recording
 from gpu_studio.core.messages.message import LARGEST_COUNT

@@ -5,24 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import (
-    QCheckBox,
-    QComboBox,
-    QLineEdit,
-    QPushButton,
-)
+from PySide6.QtWidgets import QCheckBox, QComboBox, QLineEdit, QPushButton
 
 from gpu_studio.core.messages.engine_messages import DescribeEngine, EngineEnded
 from gpu_studio.model.pages import BENCHMARK, Destination
-from tests.driving.benchmark import (
-    cells,
-    front,
-    requests_of,
-    run,
-    turn_to,
-    type_sizes,
-    wait_over,
-)
+from tests.driving.benchmark import cells, front, requests_of, run, turn_to, type_sizes, wait_over
 from tests.driving.window import click, find, numbers, sees, text
 from tests.fakes.descriptions import described, elementwise
 

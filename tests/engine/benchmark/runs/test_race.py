@@ -7,12 +7,7 @@ import torch
 from gpu_studio.core.failure import FailureKind
 from gpu_studio.core.messages.message import Event
 from gpu_studio.core.messages.race_messages import FrameReady, FramesOpened, RaceParameters, Showing
-from gpu_studio.core.messages.run_messages import (
-    RunFailed,
-    RunFinished,
-    RunInTurns,
-    RunWorkload,
-)
+from gpu_studio.core.messages.run_messages import RunFailed, RunFinished, RunInTurns, RunWorkload
 from gpu_studio.core.packed_frame import PackedFrame
 from gpu_studio.core.race.side import RaceTrack
 from gpu_studio.engine.benchmark.race_timing import fitting_steps
