@@ -168,18 +168,15 @@ def tank_of_card(
         memory_total_bytes: the card's size according to NVML, which includes the driver's part.
         users: the processes according to NVML; None leaves their memory unknown.
     """
-    if None in (read.allocated_bytes, read.reserved_bytes, read.total_bytes, read.free_bytes):
+    reserved, total, free = read.reserved_bytes, read.total_bytes, read.free_bytes
+    if read.allocated_bytes is None or reserved is None or total is None or free is None:
         return None
-    assert read.allocated_bytes is not None
-    assert read.reserved_bytes is not None
-    assert read.total_bytes is not None
-    assert read.free_bytes is not None
-    filling = _Filling(read.total_bytes)
-    filling.put("free", "Free", read.free_bytes, "available to any program")
-    allocated = min(read.allocated_bytes, read.reserved_bytes)
+    filling = _Filling(total)
+    filling.put("free", "Free", free, "available to any program")
+    allocated = min(read.allocated_bytes, reserved)
     filling.put("tensors", "Allocated", allocated, "held by existing tensors")
     filling.put(
-        "holes", "Reserved, empty", read.reserved_bytes - allocated,
+        "holes", "Reserved, empty", reserved - allocated,
         "PyTorch keeps it for new tensors; other programs see it as used",
     )  # fmt: skip
     if read.modelled:
@@ -188,8 +185,8 @@ def tank_of_card(
             "simulated: about as much as CUDA itself uses on such a card",
         )  # fmt: skip
     else:
-        filling.put_users(users or CardUsers(), read.reserved_bytes)
-    filling.put_kept((memory_total_bytes or 0) - read.total_bytes)
+        filling.put_users(users or CardUsers(), reserved)
+    filling.put_kept((memory_total_bytes or 0) - total)
     return filling.tank
 
 

@@ -23,13 +23,13 @@ from gpu_studio.core.messages.memory_messages import (
     ReadMemory,
     ReadSegments,
     RunMemoryExperiment,
+    cache_emptied,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from gpu_studio.core.memory.modelled_memory import ModelledMemory
-    from gpu_studio.core.messages.memory_messages import CacheEmptied
     from gpu_studio.core.messages.message import Event, Request
 
 MODELLED_VERSION = "2.13.0"
@@ -80,25 +80,17 @@ class ModelledEngine(InProcessEngine):
                 card = self._card(request.device)
                 yield card.segments(card.read())
             case EmptyCache():
-                yield self._empty_cache(request.device)
+                card = self._card(request.device)
+                before = card.read("empty_cache")
+                card.empty_cache()
+                yield cache_emptied(before, card.read())
             case RunMemoryExperiment():
-                yield from self._experiment(request)
+                from gpu_studio.core.memory.experiment import run_experiment
+
+                yield from run_experiment(request, self._card(request.device), self._stop)
             case _:
                 message = "A simulated card only has memory: nothing can run on it."
                 yield RequestFailed(failure=Failure(FailureKind.BAD_REQUEST, message))
-
-    def _experiment(self, request: RunMemoryExperiment) -> Iterator[Event]:
-        from gpu_studio.core.memory.experiment import run_experiment
-
-        yield from run_experiment(request, self._card(request.device), self._stop)
-
-    def _empty_cache(self, address: str) -> CacheEmptied:
-        from gpu_studio.core.messages.memory_messages import cache_emptied
-
-        card = self._card(address)
-        before = card.read("empty_cache")
-        card.empty_cache()
-        return cache_emptied(before, card.read())
 
     def _card(self, address: str) -> ModelledMemory:
         """Return the card of an address; its memory is empty unless it was the last card used.

@@ -15,7 +15,6 @@ from gpu_studio.core.messages.memory_messages import (
 from gpu_studio.core.messages.run_messages import RunWorkload
 from gpu_studio.core.notice import Tone
 from gpu_studio.model.engine_session import EngineState
-from gpu_studio.model.memory.memory_model import MemoryModel
 from gpu_studio.model.memory.oom_experiment import OomState
 from tests.fakes.descriptions import described_with_cuda
 from tests.fakes.memory_answers import (
@@ -29,7 +28,6 @@ from tests.fakes.scripted_engine import Pause
 from tests.model.memory.looks import (
     EXPERIMENT,
     MIB,
-    ON_MODEL,
     at_the_pause,
     breaking,
     idle,
@@ -244,27 +242,3 @@ def test_the_other_engine_is_named_as_such_in_the_tank(
     }  # fmt: skip
     other = next(part for part in model.tank.parts if part.key == "other_engine")
     assert other.label == "GPU Studio"
-
-
-def test_a_modelled_card_has_an_engine_that_stays(scripts, broken, engines, ready_studio, qtbot):
-    model = MemoryModel(ready_studio, ready_studio)
-    model.devices.choose("model:1996")
-
-    def has_been_read():
-        model.poll()
-        return model.latest is not None
-
-    qtbot.waitUntil(has_been_read)
-    modelled = engines.latest
-    qtbot.waitUntil(lambda: ready_studio.modelled.is_free)
-    scripts[RunMemoryExperiment] = lambda engine, request: [
-        memory_read("model:1996", allocated=1024, reserved=1024, mark="oom"),
-        memory_read("model:1996", reserved=1024, mark="freed"),
-        oom_finished(device="model:1996"),
-    ]
-    model.experiment.run(ON_MODEL)
-    qtbot.waitUntil(lambda: model.experiment.state is OomState.IDLE)
-    assert (parts(model)["tensors"], parts(model)["holes"]) == (0, 1024)
-    assert ready_studio.modelled.state is not EngineState.ABSENT
-    assert modelled is not engines.latest, "each experiment begins in a fresh one"
-    assert not engines.latest.is_closed
