@@ -155,10 +155,14 @@ def test_no_more_processes_are_taken_than_a_card_can_have():
     assert [one.pid for one in read_oom_text(text).processes] == [*range(1, 257)]
 
 
-OLD = (
-    "CUDA out of memory. Tried to allocate {tried} (GPU 0; 1.95 GiB total capacity; 1.00 GiB "
-    "already allocated; {free} free; {reserved} reserved in total by PyTorch)"
-)
+def old(
+    tried: str, free: str, reserved: str, *, total: str = "1.95 GiB", allocated: str = "1.00 GiB"
+) -> str:
+    """Return a text of 1.4 to 2.0."""
+    return (
+        f"CUDA out of memory. Tried to allocate {tried} (GPU 0; {total} total capacity; "
+        f"{allocated} already allocated; {free} free; {reserved} reserved in total by PyTorch)"
+    )
 
 
 @pytest.mark.parametrize(
@@ -166,8 +170,8 @@ OLD = (
     [
         (newer(), "card_full"),
         (newer(unallocated="200.00 MiB"), "fragmented"),
-        (OLD.format(tried="500.00 MiB", free="100.00 MiB", reserved="1.50 GiB"), "fragmented"),
-        (OLD.format(tried="700.00 MiB", free="100.00 MiB", reserved="1.50 GiB"), "card_full"),
+        (old("500.00 MiB", "100.00 MiB", "1.50 GiB"), "fragmented"),
+        (old("700.00 MiB", "100.00 MiB", "1.50 GiB"), "card_full"),
         (newer(free="1.00 GiB", allowed="700.00 MiB allowed; "), "over_budget"),
         (newer(allowed="1.90 GiB allowed; "), "card_full"),
         (newer(allocated="700.00 MiB", processes="Process 7 has 1.00 GiB memory in use. "),
@@ -241,3 +245,95 @@ def test_numbers_around_the_error_are_not_the_errors():
 @pytest.mark.parametrize("text", ["", "Killed", "x" * 10**6])
 def test_another_text_is_not_known(text: str):
     assert read_error(text).kind == UNKNOWN
+
+
+def test_a_few_holes_on_a_full_card_are_no_fragmentation():
+    text = old("20.00 MiB", "2.00 MiB", "3.46 GiB", total="4.00 GiB", allocated="3.43 GiB")
+    found = read_error(text)
+    assert found.kind == "card_full"
+    headline = found.answer.verdicts[0].notice.sentence
+    assert headline.replace("\u202f", " ") == "The card is full: 18 MiB too little."
+    assert "Tensors fill 86 % of the card." in found.answer.sentence.replace("\u202f", " ")
+    assert found.answer.steps[0].what == "Smaller batch"
+
+
+LINE_BEGINNINGS = {
+    "torchrun": "[rank0]: ",
+    "torchrun, twice": "[rank0]:[rank0]: ",
+    "a rank in words": "rank 3: ",
+    "srun": "0: ",
+    "elastic": "[default1]:",
+    "compose": "trainer-1  | ",
+    "compose, old": "web_ui_1   | ",
+    "a continuous build": "2025-11-12T11:25:13.4961658Z ",
+    "Python's log": "2025-03-04 10:11:12,345 - root - ERROR - ",
+    "a log of columns": "2025-02-28 09:05:49 | ERROR | stderr | ",
+    "ComfyUI": "[2025-11-06 23:41:06.473] ",
+    "a colored rank": "\x1b[36m[rank0]:\x1b[0m ",
+    "a quotation": "> > ",
+    "a box": "│ ",
+}
+
+
+@pytest.mark.parametrize("beginning", LINE_BEGINNINGS.values(), ids=LINE_BEGINNINGS.keys())
+def test_what_begins_each_line_of_a_log_makes_no_difference(beginning: str):
+    text = old("22.00 MiB", "2.88 MiB", "1.25 GiB")
+    for width in (23, 37, 80):
+        lines = [text[i : i + width] for i in range(0, len(text), width)]
+        found = read_error("\n".join(f"{beginning}{line}" for line in lines))
+        assert found == read_error(text), width
+
+
+def test_the_right_border_of_a_box_makes_no_difference():
+    text = old("22.00 MiB", "2.88 MiB", "1.25 GiB")
+    lines = [text[i : i + 40] for i in range(0, len(text), 40)]
+    assert read_error("\n".join(f"│ {line:<40} │" for line in lines)) == read_error(text)
+
+
+@pytest.mark.parametrize("escape", ["\x1b", "", "^[", "␛"], ids=["kept", "lost", "caret", "sign"])
+def test_colors_make_no_difference(escape: str):
+    text = newer()
+    on, off = f"{escape}[1;31m", f"{escape}[0m"
+    colored = text.replace("256.00", f"{on}256{off}.00").replace(" GPU", f"{on} GPU{off}")
+    assert read_error(colored) == read_error(text)
+
+
+@pytest.mark.parametrize(
+    "piece",
+    ["[", "[0", "[0m", "\x1b[", "rank ", "[rank0]:", "0: ", "a|", "a  |", "2025-01-01 ", "E1103 ",
+     "ERROR ", "- a - ", "(pid=1)", "\n0: ", "\na |", "\nE", "|\n", " |\n", "  ", "allocating",
+     "allocating1MiBondevice", "MPS backend out of memory (", "GPU 0 has a total ",
+     "CUDA error 2 at ",
+     "1", "1.", ".1", "1 ", "GPU ", "Process 1 has ", "1.00 GiB ", "Tried to allocate ", "> ",
+     "1.00 GiB free", "\U0001f4a5", "Process 7 has 1.00 MiB memory in use. ",
+     "Tried to allocate 1 MiB (GPU 0", "\nApr 17 23:09:42 a ", "failed to allocate 1 MiB:"],
+)  # fmt: skip
+@pytest.mark.timeout(20)  # a tenth of a second is usual; a search that begins anew takes minutes
+def test_a_quarter_of_a_million_letters_of_a_form_come_to_an_end(piece: str):
+    read_error(piece * (250_000 // len(piece)))
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["gRPC: RESOURCE_EXHAUSTED: quota exceeded", "allocating 5 MiB on device 0: done",
+     "Tried to allocate a room", "GPU 0 has a total of 3 fans", "Requested: 5.00 MiB"],
+)  # fmt: skip
+def test_what_only_looks_alike_is_not_explained(text: str):
+    assert read_error(text).kind == UNKNOWN
+
+
+def test_in_a_container_the_program_itself_is_no_other_program():
+    """The driver's list has the numbers of the host, so PyTorch does not find itself there."""
+    text = newer(
+        tried="314.00 MiB", total="14.75 GiB", free="117.06 MiB", allocated="14.30 GiB",
+        processes="Process 3123 has 14.63 GiB memory in use. ",
+    )  # fmt: skip
+    assert read_error(text).kind == "card_full"
+
+
+def test_decimal_commas_make_no_difference():
+    text = newer()
+    commas = text.replace("6.00", "6,00").replace("1.95", "1,95").replace("3.81", "3,81")
+    commas = commas.replace("1.75", "1,75").replace("8.00", "8,00")
+    assert commas.count(",") >= 5
+    assert read_error(commas) == read_error(text)
