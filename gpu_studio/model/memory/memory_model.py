@@ -179,7 +179,6 @@ class MemoryModel(QObject):
         self._modelled = self._memory_of(studio.modelled, {})
         self._follow_experiments(studio.modelled, self._modelled)
         self._known: dict[Pc, PcMemory] = {}
-        self._yielding: set[Pc] = set()  # their experiment's engine ends for other work
         self._is_watched = False
         for pc in studio.pcs.all:
             self._follow(pc)
@@ -203,11 +202,11 @@ class MemoryModel(QObject):
         self._known[pc] = PcMemory(pc.sensors, main, lab)
         pc.session.state_changed.connect(self.session_changed)
         self._follow_experiments(pc.lab, lab)
-        pc.lab.state_changed.connect(partial(self._on_lab, pc))
+        pc.lab.state_changed.connect(self._on_lab)
         pc.session.engine_described.connect(self._forget_emptied)
-        if self._is_watched:
-            pc.sensors.want_programs("memory", True)
-            pc.sensors.reading_taken.connect(self._on_reading)
+        pc.session.request_submitted.connect(partial(self._on_request, pc))
+        pc.sensors.want_programs("memory", self._is_watched)
+        pc.sensors.reading_taken.connect(self._on_reading)
 
     def _follow_experiments(self, session: EngineSession, memory: EngineMemory) -> None:
         """Follow an engine that does nothing else; of the others, only what is asked here."""
@@ -275,15 +274,9 @@ class MemoryModel(QObject):
 
     def follow_sensors(self, *, is_seen: bool) -> None:
         """Take the sensors' readings while a page shows them."""
-        if is_seen == self._is_watched:
-            return
         self._is_watched = is_seen
         for pc in self._known:
             pc.sensors.want_programs("memory", is_seen)
-            if is_seen:
-                pc.sensors.reading_taken.connect(self._on_reading)
-            else:
-                pc.sensors.reading_taken.disconnect(self._on_reading)
 
     def _on_poll(self) -> None:
         self.poll(with_segments=self._with_segments)
@@ -410,7 +403,7 @@ class MemoryModel(QObject):
         self._emit_all()
 
     def _on_reading(self) -> None:
-        if self.sender() is not self.pc.sensors:
+        if not self._is_watched or self.sender() is not self.pc.sensors:
             return
         if self.session.is_free:
             self._known[self.pc].learn(self.chosen.identity, self.chosen.device, self._memory)
@@ -421,20 +414,15 @@ class MemoryModel(QObject):
         if identity == self.chosen.identity and self.sender() is self._memory:
             self.memory_changed.emit()
 
-    def _on_request(self, reply: Reply) -> None:
+    def _on_request(self, pc: Pc, reply: Reply) -> None:
         """Leave the card to other work."""
-        if not isinstance(reply.request, _NO_WORK):
+        device = self.experiment.device
+        is_there = bool(device) and self.studio.pcs.of(device) is pc
+        if is_there and not isinstance(reply.request, _NO_WORK):
             self.experiment.end_engine()
 
-    def _on_lab(self, pc: Pc, state: EngineState) -> None:
-        is_there = state is not EngineState.ABSENT
-        if is_there and pc not in self._yielding:
-            self._yielding.add(pc)
-            pc.session.request_submitted.connect(self._on_request)
-        elif not is_there and pc in self._yielding:
-            self._yielding.remove(pc)
-            pc.session.request_submitted.disconnect(self._on_request)
-        if not is_there:
+    def _on_lab(self, state: EngineState) -> None:
+        if state is EngineState.ABSENT:
             self._emit_all()
 
     def _on_experiment(self) -> None:
