@@ -96,17 +96,10 @@ def test_the_edges_of_rules_are_pytorchs(edge):
 @pytest.mark.parametrize(
     ("text", "option", "value"),
     [
-        ("max_split_size_mb:64", "max_split_bytes", 64 * MIB),
         ("max_split_size_mb:64,max_split_size_mb:32", "max_split_bytes", 32 * MIB),
-        ("max_non_split_rounding_mb:40", "max_non_split_rounding_bytes", 40 * MIB),
-        ("large_segment_size_mb:11", "large_segment_bytes", 11 * MIB),
-        ("garbage_collection_threshold:0.8", "garbage_collection_threshold", 0.8),
         ("per_process_memory_fraction:0", "per_process_memory_fraction", 0.0),
-        ("expandable_segments:True", "expandable_segments", True),
-        ("throw_on_cudamalloc_oom:True", "throw_on_cudamalloc_oom", True),
         ("release_lock_on_hipmalloc:True", "release_lock_on_cudamalloc", True),
         ("pinned_num_register_threads:128", "pinned_num_register_threads", 128),
-        ("roundup_power2_divisions:8", "roundup_power2_divisions", (8,) * 16),
         ("roundup_power2_divisions:[256:1,512:2,>:8]", "roundup_power2_divisions",
          (1,) * 9 + (2,) + (8,) * 6),
         ("roundup_power2_divisions:[>:4]", "roundup_power2_divisions", (0,) + (4,) * 15),
@@ -122,13 +115,11 @@ def test_an_option_is_read(text, option, value):
     [
         ("foo:1", "foo"),
         ("max_split_size_mb=64", "max_split_size_mb=64"),
-        ("expandable_segments:", "expandable_segments:"),
         *[
             (f"max_split_size_mb:{value}", f"max_split_size_mb:{value}")
             for value in ("19", "64x", "-1", "1e3", "True", "9" * 99)
         ],
         ("large_segment_size_mb:30,max_non_split_rounding_mb:29", "must be 30 or more"),
-        ("large_segment_size_mb:10", "large_segment_size_mb:10"),
         *[
             (f"garbage_collection_threshold:{value}", f"garbage_collection_threshold:{value}")
             for value in ("0", "1.0", "nan", "x", "1e999", "True")
