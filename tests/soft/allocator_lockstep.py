@@ -13,7 +13,13 @@ import torch
 from gpu_studio.core.memory.allocator.blocks import Block, ModelledOutOfMemory
 from gpu_studio.core.memory.allocator.model import AllocatorModel
 from gpu_studio.core.memory.allocator.options import parse_configuration
-from tests.core.memory.allocator.allocator_trace import Edge, Setting, follow, reserved_at
+from tests.core.memory.allocator.allocator_trace import (
+    Edge,
+    Setting,
+    follow,
+    reserved_at,
+    snapshot_of,
+)
 
 __all__ = ["Edge", "Lockstep", "Setting", "compare_options", "reserved_at", "run"]
 
@@ -37,7 +43,7 @@ class Lockstep:
         self.other_bytes = total_bytes - free_bytes
         self.model = AllocatorModel(total_bytes, self.other_bytes, conf=conf, fraction=fraction)
         self._tensors: list[tuple[torch.Tensor, Block]] = []
-        self._offset = 0
+        self._offset, self._conf = 0, conf
 
     @property
     def living(self) -> int:
@@ -88,7 +94,7 @@ class Lockstep:
             segment["address"] -= self._offset
             for block in segment["blocks"]:
                 block["address"] -= self._offset
-        assert self.model.snapshot() == real, "the snapshots differ"
+        assert snapshot_of(self.model, self._conf) == real, "the snapshots differ"
         return real
 
     def _model_malloc(self, size_bytes: int) -> Block | str:

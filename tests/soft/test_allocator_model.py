@@ -108,18 +108,3 @@ def test_what_pytorch_refuses_is_refused(soft_pc: MakePc, child: MakeChild) -> N
     )
     assert accepted > 100
     assert refused > 3000
-
-
-def test_pytorchs_viewer_opens_a_snapshot(soft_pc: MakePc, child: MakeChild) -> None:
-    one = child(soft_pc(MODERN_1996_MIB))
-    pages = one.run(
-        "from torch.cuda import _memory_viz\n"
-        "from gpu_studio.core.memory.allocator.model import AllocatorModel\n"
-        "model = AllocatorModel(1 << 31)\n"
-        "kept = [model.allocate(size) for size in (1, 3 * MIB, 40 * MIB)]\n"
-        "model.free(kept[1])\n"
-        "snapshot = model.snapshot()\n"
-        "[_memory_viz.segsum(snapshot), _memory_viz.segment_plot(snapshot)]"
-    )
-    assert "[aa] 40.0MiB allocated" in pages[0]
-    assert "<!DOCTYPE html>" in pages[1]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from gpu_studio.core.memory.allocator.blocks import ModelledOutOfMemory
 from gpu_studio.core.memory.allocator.model import AllocatorModel
@@ -85,7 +85,7 @@ class ModelledMemory:
             - stats["inactive_split_bytes.all.current"]
         )
         if self.allocator.is_expandable:
-            releasable_bytes = map_of_snapshot(self._read_segments()).releasable_bytes
+            releasable_bytes = map_of_snapshot(self.allocator.segments()).releasable_bytes
         return MemoryRead(
             device=self.device,
             taken_at_s=time.monotonic(),
@@ -101,11 +101,7 @@ class ModelledMemory:
         )
 
     def segments(self, read: MemoryRead) -> SegmentsRead:
-        return segments_read(read, self._read_segments())
-
-    def _read_segments(self) -> list[dict[str, Any]]:
-        segments: list[dict[str, Any]] = self.allocator.snapshot()["segments"]
-        return segments
+        return segments_read(read, self.allocator.segments())
 
 
 def budget_fraction(budget_bytes: int, total_bytes: int) -> float:

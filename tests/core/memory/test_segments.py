@@ -35,7 +35,7 @@ def used_model(seed, conf="", **options):
 
 
 def map_of(model):
-    return map_of_snapshot(model.snapshot()["segments"])
+    return map_of_snapshot(model.segments())
 
 
 def two_segments(**changes):

@@ -9,7 +9,14 @@ from gpu_studio.core.memory.allocator.model import AllocatorModel
 from gpu_studio.core.memory.allocator.options import (
     parse_configuration,
 )
-from tests.core.memory.allocator.allocator_trace import EDGES, RECORD, SETTINGS, follow, reserved_at
+from tests.core.memory.allocator.allocator_trace import (
+    EDGES,
+    RECORD,
+    SETTINGS,
+    follow,
+    reserved_at,
+    snapshot_of,
+)
 
 MIB = 1 << 20
 CONTEXT_MIB = 60  # what a soft card gives a CUDA context
@@ -35,7 +42,7 @@ def test_the_large_pool_gives_way_to_the_oldest_first():
         model.free(model.allocate(50 * MIB))
     model.free(new)
     model.allocate(300 * MIB)
-    sizes = [segment["total_size"] for segment in model.snapshot()["segments"]]
+    sizes = [segment["total_size"] for segment in model.segments()]
     assert 100 * MIB not in sizes
     assert model.stats()["num_alloc_retries"] == 0
 
@@ -43,8 +50,8 @@ def test_the_large_pool_gives_way_to_the_oldest_first():
 class ModelAlone:
     """The model, for the calls whose outcome PyTorch's allocator left on record."""
 
-    def __init__(self, model: AllocatorModel) -> None:
-        self._model = model
+    def __init__(self, model: AllocatorModel, conf: str) -> None:
+        self._model, self._conf = model, conf
         self._blocks: list[Block] = []
 
     @property
@@ -69,7 +76,7 @@ class ModelAlone:
         return self._model.stats()
 
     def snapshot(self) -> dict[str, Any]:
-        return self._model.snapshot()
+        return snapshot_of(self._model, self._conf)
 
 
 @pytest.mark.parametrize("setting", SETTINGS, ids=str)
@@ -82,7 +89,7 @@ def test_the_model_does_what_pytorch_did(setting):
         conf=setting.conf,
         fraction=setting.fraction,
     )
-    found = follow(ModelAlone(model), setting)
+    found = follow(ModelAlone(model, setting.conf), setting)
     same = [one == two for one, two in zip(found, record["digests"], strict=True)]
     assert all(same), f"differs before call {250 * (same.index(False) + 1)}"
 
@@ -90,7 +97,7 @@ def test_the_model_does_what_pytorch_did(setting):
 @pytest.mark.parametrize("edge", EDGES, ids=str)
 def test_the_edges_of_rules_are_pytorchs(edge):
     model = AllocatorModel(1996 * MIB, CONTEXT_MIB * MIB, conf=edge.conf, fraction=edge.fraction)
-    assert reserved_at(ModelAlone(model), edge) == edge.reserved_mib
+    assert reserved_at(ModelAlone(model, edge.conf), edge) == edge.reserved_mib
 
 
 @pytest.mark.parametrize(
