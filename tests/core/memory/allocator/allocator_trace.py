@@ -201,6 +201,16 @@ def reserved_at(allocator: Allocator, edge: Edge) -> tuple[int, ...]:
     return tuple(reserved_mib)
 
 
+def model_of(
+    total_bytes: int, other_bytes: int = 0, *, conf: str = "", fraction: float = 1.0
+) -> AllocatorModel:
+    """Return a model with a limit as by ``set_per_process_memory_fraction``, if it is one."""
+    model = AllocatorModel(total_bytes, other_bytes, conf=conf)
+    if fraction < 1:
+        model.set_memory_fraction(fraction)
+    return model
+
+
 def snapshot_of(model: AllocatorModel, conf: str = "") -> dict[str, Any]:
     """Return a model's segments in the whole form of ``torch.cuda.memory._snapshot()``."""
     options = parse_configuration(conf)

@@ -14,6 +14,7 @@ from tests.core.memory.allocator.allocator_trace import (
     RECORD,
     SETTINGS,
     follow,
+    model_of,
     reserved_at,
     snapshot_of,
 )
@@ -22,12 +23,12 @@ MIB = 1 << 20
 CONTEXT_MIB = 60  # what a soft card gives a CUDA context
 
 
-def model_of() -> AllocatorModel:
+def gt_1030() -> AllocatorModel:
     return AllocatorModel(1996 * MIB, CONTEXT_MIB * MIB)
 
 
 def test_no_bytes_need_no_memory():
-    model = model_of()
+    model = gt_1030()
     block = model.allocate(0)
     assert block.size_bytes == 0
     model.free(block)
@@ -35,7 +36,7 @@ def test_no_bytes_need_no_memory():
 
 
 def test_the_large_pool_gives_way_to_the_oldest_first():
-    model = AllocatorModel(1000 * MIB, conf="garbage_collection_threshold:0.1", fraction=0.9)
+    model = model_of(1000 * MIB, conf="garbage_collection_threshold:0.1", fraction=0.9)
     old, new = model.allocate(100 * MIB), model.allocate(200 * MIB)
     model.free(old)
     for _ in range(5):
@@ -83,7 +84,7 @@ class ModelAlone:
 def test_the_model_does_what_pytorch_did(setting):
     record = json.loads(RECORD.read_text())[str(setting)]
     assert record["version"].startswith("2.13.")
-    model = AllocatorModel(
+    model = model_of(
         setting.total_mib * MIB,
         record["other_bytes"],
         conf=setting.conf,
@@ -96,7 +97,7 @@ def test_the_model_does_what_pytorch_did(setting):
 
 @pytest.mark.parametrize("edge", EDGES, ids=str)
 def test_the_edges_of_rules_are_pytorchs(edge):
-    model = AllocatorModel(1996 * MIB, CONTEXT_MIB * MIB, conf=edge.conf, fraction=edge.fraction)
+    model = model_of(1996 * MIB, CONTEXT_MIB * MIB, conf=edge.conf, fraction=edge.fraction)
     assert reserved_at(ModelAlone(model, edge.conf), edge) == edge.reserved_mib
 
 
@@ -157,7 +158,7 @@ HINT = (
 
 
 def test_a_full_card_is_reported_in_pytorchs_words():
-    model = model_of()
+    model = gt_1030()
     for _ in range(7):
         model.allocate(8192 * 8192 * 4)
     with pytest.raises(ModelledOutOfMemory) as caught:
