@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import sys
 import tempfile
 import threading
@@ -12,16 +11,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
-import psutil
 import torch
 
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.engine.device import accelerator_of
-from gpu_studio.engine.replica import CHECK, STEP, Order, ReplicaAnswer
+from gpu_studio.engine.replica import CHECK, STEP, Plan, ReplicaAnswer
 from gpu_studio.process.child_process import ChildProcess
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
 _LONGEST_START_S = 90.0
 _LONGEST_ANSWER_S = 60.0
@@ -41,7 +39,7 @@ class ReplicaGroup:
 
     def __init__(self, devices: Sequence[str], size: int) -> None:
         start_s = time.perf_counter()
-        first, *others = backends_for(devices[0])
+        first, *others = accelerator_of(torch.device(devices[0])).process_group_backends
         self.backend, self.has_fallen_back = first, False
         try:
             self._start(devices, size)
@@ -52,37 +50,18 @@ class ReplicaGroup:
             self._start(devices, size)
         self.start_s = time.perf_counter() - start_s
 
-    def _start(self, devices: Sequence[str], size: int) -> None:
-        self._folder = tempfile.TemporaryDirectory(prefix="gpu-studio-group-")
-        store = Path(self._folder.name, "store")
-        self._launcher = launch(devices, size, self.backend, Path(self._folder.name), store)
-        self._lines = self._launcher.lines()
-        try:
-            self._receive(_LONGEST_START_S)
-        except BaseException:
-            self.close()
-            raise
-
     @property
-    def pids(self) -> list[int]:
-        """The group's processes: torchrun and its children."""
-        with contextlib.suppress(psutil.NoSuchProcess):
-            launcher = psutil.Process(self._launcher.pid)
-            return [launcher.pid, *(one.pid for one in launcher.children(recursive=True))]
-        return []
-
-    @property
-    def is_running(self) -> bool:
-        """Whether the group can take orders."""
-        return self._launcher.is_running
+    def pid(self) -> int:
+        """The process id of torchrun, whose children are the others."""
+        return self._launcher.pid
 
     def step_s(self, processes: int) -> float:
         """Return the seconds of one step that the first `processes` processes share."""
-        return self._ask(Order(STEP, processes)).elapsed_s
+        return self._ask(STEP, processes).elapsed_s
 
     def check(self, processes: int) -> ReplicaAnswer:
-        """Return the comparison with one process that has the whole batch."""
-        return self._ask(Order(CHECK, processes))
+        """Return the comparison with one process that has the whole batch, before any step."""
+        return self._ask(CHECK, processes)
 
     def close(self) -> None:
         """Let the processes end by themselves, and kill those that do not."""
@@ -90,13 +69,65 @@ class ReplicaGroup:
         with contextlib.suppress(OSError):  # Windows cannot delete an open file
             self._folder.cleanup()
 
-    def _ask(self, order: Order) -> ReplicaAnswer:
-        self._launcher.send(msgspec.json.encode(order) + b"\n")
+    def _start(self, devices: Sequence[str], size: int) -> None:
+        self._folder = tempfile.TemporaryDirectory(prefix="gpu-studio-group-")
+        folder = Path(self._folder.name)
+        environment = {
+            # torchrun would open a port to the whole network for its workers; they need none.
+            "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1",
+            "OMP_NUM_THREADS": str(torch.get_num_threads()),
+        }
+        interface = {"linux": "lo", "darwin": "lo0"}.get(sys.platform)
+        if interface is not None:  # a home PC's own name often does not resolve
+            environment |= {"GLOO_SOCKET_IFNAME": interface, "NCCL_SOCKET_IFNAME": f"={interface}"}
+        plan = Plan(size, tuple(devices), self.backend, str(folder / "store"))
+        try:
+            self._launcher = ChildProcess(
+                "torch.distributed.run",
+                [
+                    # The processes meet through files: no port can be taken, and none is open to
+                    # others.
+                    "--rdzv-backend=c10d",
+                    f"--rdzv-endpoint={folder / 'launcher'}",
+                    "--rdzv-conf=store_type=file",
+                    f"--rdzv-id={folder.name}",
+                    "--local-addr=127.0.0.1",
+                    f"--nproc-per-node={len(devices)}",
+                    "-m",
+                    "gpu_studio.engine.replica",
+                    msgspec.json.encode(plan).decode(),
+                ],
+                environment=environment,
+            )
+        except OSError as error:
+            message = f"torchrun could not start: {error.strerror or error}"
+            raise StudioError(FailureKind.INTERNAL, message) from error
+        self._lines = self._launcher.lines()
+        try:
+            self._receive(_LONGEST_START_S)
+        except BaseException:
+            self.close()
+            raise
+
+    def _ask(self, what: int, processes: int) -> ReplicaAnswer:
+        self._launcher.send(msgspec.json.encode((what, processes)) + b"\n")
         return self._receive(_LONGEST_ANSWER_S)
 
     def _receive(self, longest_s: float) -> ReplicaAnswer:
-        with self._ended_after(longest_s) as is_late:
+        """Return the next answer; a group that takes too long is ended."""
+        is_late = threading.Event()
+
+        def end() -> None:
+            is_late.set()
+            self._launcher.kill()
+
+        timer = threading.Timer(longest_s, end)
+        timer.daemon = True
+        timer.start()
+        try:
             line = next(self._lines, b"")
+        finally:
+            timer.cancel()
         if line:
             return msgspec.json.decode(line, type=ReplicaAnswer)
         reason = f"did not answer within {longest_s:.0f} s" if is_late.is_set() else "ended"
@@ -104,79 +135,3 @@ class ReplicaGroup:
             FailureKind.INTERNAL,
             f"A process of the group ({self.backend}) {reason}; its output is in the log.",
         )
-
-    @contextlib.contextmanager
-    def _ended_after(self, seconds: float) -> Iterator[threading.Event]:
-        """End the group if the block takes too long; the event then is set."""
-        is_late = threading.Event()
-
-        def end() -> None:
-            is_late.set()
-            self._launcher.kill()
-
-        timer = threading.Timer(seconds, end)
-        timer.daemon = True
-        timer.start()
-        try:
-            yield is_late
-        finally:
-            timer.cancel()
-
-
-def backends_for(device: str) -> tuple[str, ...]:
-    """Return the backends for a device, best first."""
-    return accelerator_of(torch.device(device)).process_group_backends
-
-
-def launch(
-    devices: Sequence[str],
-    size: int,
-    backend: str,
-    folder: Path,
-    store: Path,
-) -> ChildProcess:
-    """Return torchrun, which has started a process for each device of this PC.
-
-    Args:
-        devices: one device for each process.
-        size: samples in the whole batch.
-        backend: what the processes exchange numbers with.
-        folder: where torchrun meets its processes.
-        store: the file where the processes meet.
-
-    Raises:
-        StudioError: torchrun could not start.
-    """
-    environment = {
-        # torchrun would open a port to the whole network for its workers; they need none.
-        "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1",
-        "OMP_NUM_THREADS": str(torch.get_num_threads()),
-    }
-    interface = {"linux": "lo", "darwin": "lo0"}.get(sys.platform)
-    if interface is not None:  # a home PC's own name often does not resolve
-        environment |= {"GLOO_SOCKET_IFNAME": interface, "NCCL_SOCKET_IFNAME": f"={interface}"}
-    try:
-        return ChildProcess(
-            "torch.distributed.run",
-            [
-                # The processes meet through files: no port can be taken, and none is open to
-                # others.
-                "--rdzv-backend=c10d",
-                f"--rdzv-endpoint={folder / 'launcher'}",
-                "--rdzv-conf=store_type=file",
-                f"--rdzv-id={folder.name}",
-                "--local-addr=127.0.0.1",
-                f"--nproc-per-node={len(devices)}",
-                "-m",
-                "gpu_studio.engine.replica",
-                f"--engine={os.getpid()}",
-                f"--size={size}",
-                f"--backend={backend}",
-                f"--devices={','.join(devices)}",
-                f"--store={store}",
-            ],
-            environment=environment,
-        )
-    except OSError as error:
-        message = f"torchrun could not start: {error.strerror or error}"
-        raise StudioError(FailureKind.INTERNAL, message) from error

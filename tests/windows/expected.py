@@ -26,7 +26,7 @@ EXPECTED: dict[str, str] = {
     ),
     **dict.fromkeys(
         (
-            "tests/engine/workloads/data_parallel/test_replica_group.py"
+            "tests/engine/workloads/test_data_parallel.py"
             "::test_a_group_can_be_reached_from_this_pc_alone",
         ),
         "Wine does not say which process listens at a port: psutil finds none of its own",

@@ -18,7 +18,6 @@ from gpu_studio.engine.benchmark.cold_cache import ColdStopwatch, buffer_bytes
 from gpu_studio.engine.benchmark.load import load_of
 from gpu_studio.engine.benchmark.naive import explain, time_naively
 from gpu_studio.engine.benchmark.rounds import MeasuredRun
-from gpu_studio.engine.benchmark.timing import OwnStopwatch
 from gpu_studio.engine.device import accelerator_of, card_name, prove_kernels, time_once, uuid_of
 from gpu_studio.engine.memory.caching_allocator import PeakMemory, read_memory
 from gpu_studio.engine.own_code.picture import own_picture
@@ -129,10 +128,7 @@ class WorkloadRun(MeasuredRun):
 
     def _stopwatch(self, call: Call) -> Stopwatch:
         device = self._case.device
-        if call.elapsed_s() is not None:
-            plain: Stopwatch = OwnStopwatch(call)
-        else:
-            plain = call.timed_by(accelerator_of(device).stopwatch(device))
+        plain = call.timed_by(accelerator_of(device).stopwatch(device))
         if self._case.cache != "cold":
             return plain
         if call.is_made_anew or not self._found.starts:
@@ -146,7 +142,7 @@ class WorkloadRun(MeasuredRun):
         return read_memory(self._case.device) if self._is_on_card else None
 
     def _end_round(self, call: Call) -> None:
-        if call.elapsed_s() is None:  # a call with its own clock works in other processes
+        if not call.is_elsewhere:
             found = self._found
             peaks = (found.peak_allocated_bytes, self._memory.peak_bytes())
             found.peak_allocated_bytes = max((p for p in peaks if p is not None), default=None)

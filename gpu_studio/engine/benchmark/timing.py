@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from threading import Event as Flag
 
     from gpu_studio.engine.stopwatch import Stopwatch
-    from gpu_studio.engine.workloads.call import Call
 
 BATCH_S = 2e-3
 WARM_UP_S = 0.3
@@ -31,25 +30,6 @@ _LONG_CALL_S = 2.0
 LINE_PERIOD_S = 1 / 60
 # You cannot read text and curves that change more often than this, and each update costs a rest.
 RESTING_LINE_PERIOD_S = 1 / 4
-
-
-class OwnStopwatch:
-    """The clock of a call that times itself; each sample is one call.
-
-    Args:
-        call: the call, which measures its own time.
-    """
-
-    def __init__(self, call: Call) -> None:
-        self._call = call
-
-    def time(self, call: Callable[[], object], calls: int) -> tuple[float, float]:
-        """Return the seconds of one call by its own clock, and by the wall clock."""
-        start_ns = time.perf_counter_ns()
-        call()
-        wall_s = (time.perf_counter_ns() - start_ns) * 1e-9
-        own_s = self._call.elapsed_s()
-        return (wall_s if own_s is None else own_s), wall_s
 
 
 def warm_up(

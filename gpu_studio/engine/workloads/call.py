@@ -25,6 +25,8 @@ class Call(ABC):
     is_batched: bool = True
     # Whether each round makes the call anew: it then says how much its place in memory matters.
     is_made_anew: bool = False
+    # Whether other processes do the work, in memory of their own.
+    is_elsewhere: bool = False
 
     @abstractmethod
     def __call__(self) -> object:
@@ -34,13 +36,6 @@ class Call(ABC):
     def function(self) -> Callable[[], object]:
         """The function to time; a plain function saves a tenth of a microsecond."""
         return self
-
-    def elapsed_s(self) -> float | None:
-        """Return the last call's time by the call's own clock; None means the stopwatch's.
-
-        This is for work that is timed elsewhere: in other processes, after they have synchronized.
-        """
-        return None
 
     def timed_by(self, stopwatch: Stopwatch) -> Stopwatch:
         """Return the stopwatch for batches of `function`; one may do more around a batch."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import threading
+import time
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -15,19 +15,21 @@ from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.statistics import quantile
 from gpu_studio.core.units import format_duration, format_rate, format_ratio
 from gpu_studio.engine.device import accelerator, time_once
-from gpu_studio.engine.replica import CHECKED_STEPS, change_error, make_optimizer, weights_of
 from gpu_studio.engine.replica_group import ReplicaGroup
 from gpu_studio.engine.sensor import CpuWatch
 from gpu_studio.engine.workloads.call import Call
-from gpu_studio.engine.workloads.train_network import build_network, make_batch
+from gpu_studio.engine.workloads.train_network import (
+    CHECKED_STEPS,
+    Training,
+    change_error,
+    make_batch,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from gpu_studio.engine.stopwatch import Stopwatch
     from gpu_studio.engine.workloads.case import Case
-
-
-_LONGEST_KEPT_S = 30.0
 
 
 class ModuleCall(Call):
@@ -41,16 +43,16 @@ class ModuleCall(Call):
 
     def __init__(self, case: Case) -> None:
         self._case = case
-        self._devices = [torch.device(name) for name in devices_of(case)]
-        self._network = build_network().to(case.device)
-        self._model = self._shared(len(self._devices))
-        self._optimizer = make_optimizer(self._model)
+        self._cards = [torch.device(name) for name in devices_of(case)] if case.is_on_card else []
+        self._training = Training(case.device, torch.float32, None)
         self._batch = make_batch(case.size)
-        self._on_device = tuple(part.to(case.device) for part in self._batch)
+        inputs, targets = (part.to(case.device) for part in self._batch)
+        self._step = partial(self._training.step, inputs, targets)
         self._scaling: Scaling | None = None
+        self._share(len(self._cards))
 
     def __call__(self) -> object:
-        return self._step(self._model)
+        return self._step()
 
     def check(self) -> tuple[float | None, bool]:
         """Return the error of the first steps, and True, because there is only one network.
@@ -60,7 +62,7 @@ class ModuleCall(Call):
         """
         try:
             for _ in range(CHECKED_STEPS):
-                self._step(self._model)
+                self._step()
         except RuntimeError as error:
             if "NCCL" not in str(error):
                 raise
@@ -70,17 +72,18 @@ class ModuleCall(Call):
                 f"DataParallel copies the network to the cards by NCCL, which does not work here "
                 f"({first_line}). Choose DistributedDataParallel: it works without NCCL.",
             ) from error
-        return change_error(weights_of(self._network), *self._batch), True
+        return change_error(self._training.weights(), *self._batch), True
 
     def curves(self) -> dict[str, tuple[float, ...]]:
-        if self._case.is_on_card:
-            shared = {cards: self._shared(cards) for cards in _steps_to(len(self._devices))}
-            steps_s = {cards: partial(self._step_s, model) for cards, model in shared.items()}
-            self._scaling = Scaling(rounds_s=rounds_of(steps_s), size=self._case.size, word="card")
-        return self._scaling.curves if self._scaling else {}
+        if not self._cards:
+            return {}
+        counts = _steps_to(len(self._cards))
+        rounds_s = rounds_of({cards: partial(self._step_s, cards) for cards in counts})
+        self._scaling = Scaling(rounds_s=rounds_s, size=self._case.size, word="card")
+        return self._scaling.curves
 
     def findings(self) -> tuple[str, ...]:
-        if not self._case.is_on_card:
+        if not self._cards:
             return (
                 "On the CPU, DataParallel has nothing to split, so it runs the plain network. "
                 "DistributedDataParallel can share the batch there.",
@@ -90,31 +93,22 @@ class ModuleCall(Call):
         def note(module: nn.Module, inputs: tuple[torch.Tensor, ...]) -> None:
             seen.append((str(inputs[0].device), len(inputs[0])))
 
-        with self._network.register_forward_pre_hook(note):
-            output = self._model(self._on_device[0])
-        sentence = (
-            f"{_shares_sentence(sorted(seen))} The outputs were collected on {output.device}."
-        )
+        self._share(len(self._cards))
+        with self._training.network.register_forward_pre_hook(note):
+            loss = self._training.step(*(part.to(self._case.device) for part in self._batch))
+        sentence = f"{_shares_sentence(sorted(seen))} The outputs were collected on {loss.device}."
         return (sentence, *(self._scaling.sentences() if self._scaling else ()))
 
     def doubts(self) -> dict[str, str]:
         return self._scaling.doubts() if self._scaling else {}
 
-    def _step_s(self, model: nn.Module) -> float:
-        return time_once(partial(self._step, model), self._case.device)
+    def _share(self, cards: int) -> None:
+        if self._cards:
+            self._training.share(partial(nn.DataParallel, device_ids=self._cards[:cards]))
 
-    def _shared(self, cards: int) -> nn.Module:
-        if not self._case.is_on_card:
-            return nn.DataParallel(self._network)
-        return nn.DataParallel(self._network, device_ids=self._devices[:cards])
-
-    def _step(self, model: nn.Module) -> object:
-        inputs, targets = self._on_device
-        self._optimizer.zero_grad()
-        loss = nn.functional.cross_entropy(model(inputs), targets)
-        loss.backward()
-        self._optimizer.step()
-        return loss
+    def _step_s(self, cards: int) -> float:
+        self._share(cards)
+        return time_once(self._step, self._case.device)
 
 
 class GroupCall(Call):
@@ -125,39 +119,34 @@ class GroupCall(Call):
     """
 
     is_batched = False
+    is_elsewhere = True
 
     def __init__(self, case: Case) -> None:
-        self._case = case
-        self._devices = devices_of(case)
-        self._key = (tuple(self._devices), case.size)
-        self._group: ReplicaGroup | None = _waiting_group.claim(self._key) or ReplicaGroup(
-            self._devices, case.size
-        )
-        self._elapsed_s: float | None = None
+        self._case, self._devices = case, devices_of(case)
+        self._group = ReplicaGroup(self._devices, case.size)
         self._scaling: Scaling | None = None
 
-    @property
-    def group(self) -> ReplicaGroup:
-        assert self._group is not None
-        return self._group
+    def __call__(self) -> float:
+        return self._group.step_s(len(self._devices))
 
-    def __call__(self) -> object:
-        self._elapsed_s = self.group.step_s(len(self._devices))
-        return self._elapsed_s
+    def timed_by(self, stopwatch: Stopwatch) -> Stopwatch:
+        """Return itself: the group's own clock sees no communication with the engine."""
+        return self
 
-    def elapsed_s(self) -> float | None:
-        """Return the last step's time by the group's own clock, without communication."""
-        return self._elapsed_s
+    def time(self, call: object, calls: int) -> tuple[float, float]:
+        start_s = time.perf_counter()
+        elapsed_s = self()
+        return elapsed_s, time.perf_counter() - start_s
 
     def check(self) -> tuple[float | None, bool]:
-        answer = self.group.check(len(self._devices))
+        answer = self._group.check(len(self._devices))
         return answer.error, answer.are_same
 
     def curves(self) -> dict[str, tuple[float, ...]]:
         counts = _steps_to(len(self._devices))
         watch = CpuWatch()
         watch.begin()
-        rounds_s = rounds_of({count: partial(self.group.step_s, count) for count in counts})
+        rounds_s = rounds_of({count: partial(self._group.step_s, count) for count in counts})
         watch.end()
         is_on_card = self._case.is_on_card
         self._scaling = Scaling(
@@ -169,9 +158,7 @@ class GroupCall(Call):
         return self._scaling.curves
 
     def findings(self) -> tuple[str, ...]:
-        group = self.group
-        answer = group.check(len(self._devices))
-        shares = [(share.device, share.rows) for share in answer.shares]
+        group, rows = self._group, self._case.size // len(self._devices)
         fallen_back = ""
         if group.has_fallen_back:
             fallen_back = " NCCL does not work here; the reason is in the log."
@@ -180,59 +167,14 @@ class GroupCall(Call):
             f"timing; they communicate by {group.backend}."
         )
         gained = self._scaling.sentences() if self._scaling else ()
-        return (_shares_sentence(shares), start + fallen_back, *gained)
+        shares = _shares_sentence([(device, rows) for device in self._devices])
+        return (shares, start + fallen_back, *gained)
 
     def doubts(self) -> dict[str, str]:
         return self._scaling.doubts() if self._scaling else {}
 
-    def keep(self) -> None:
-        """Keep the processes for the next call of the same kind; `close` then does not end them."""
-        assert self._group is not None
-        _waiting_group.put(self._key, self._group)
-        self._group = None
-
     def close(self) -> None:
-        if self._group is not None:
-            self._group.close()
-
-
-class _WaitingGroup:
-    """Holds at most one group for the next call; the group ends if no call comes."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._key: object = None
-        self._group: ReplicaGroup | None = None
-        self._timer: threading.Timer | None = None
-
-    def put(self, key: object, group: ReplicaGroup) -> None:
-        """Keep a group for a while, and end the previous one."""
-        self.end()
-        with self._lock:
-            self._key, self._group = key, group
-            self._timer = threading.Timer(_LONGEST_KEPT_S, self.end)
-            self._timer.daemon = True
-            self._timer.start()
-
-    def claim(self, key: object) -> ReplicaGroup | None:
-        """Return the group if it is of this kind and still runs; end any other group."""
-        with self._lock:
-            group, kept_key = self._group, self._key
-            self._group = None
-            if self._timer is not None:
-                self._timer.cancel()
-        if group is not None and kept_key == key and group.is_running:
-            return group
-        if group is not None:
-            group.close()
-        return None
-
-    def end(self) -> None:
-        group = self.claim(None)
-        assert group is None
-
-
-_waiting_group = _WaitingGroup()
+        self._group.close()
 
 
 def devices_of(case: Case) -> list[str]:
@@ -267,14 +209,7 @@ def _shares_sentence(shares: Sequence[tuple[str, int]]) -> str:
 ROUNDS = 9
 _WIDEST_INTERVAL = 0.5  # of the gain
 _LONG_STEP_S = 0.05
-
-
-class Gain(msgspec.Struct, frozen=True):
-    """The ratio of samples per second to one sharer: the rounds' median and 95 % interval."""
-
-    median: float
-    low: float
-    high: float
+_PLURALS = {"card": "cards", "process": "processes"}
 
 
 class Scaling(msgspec.Struct, frozen=True, kw_only=True):
@@ -299,33 +234,32 @@ class Scaling(msgspec.Struct, frozen=True, kw_only=True):
         }
 
     @property
-    def sharers(self) -> int:
-        return max(self.rounds_s)
+    def gain(self) -> tuple[float, float, float] | None:
+        """The samples per second of all sharers over those of one; None for one sharer.
 
-    @property
-    def gain(self) -> Gain | None:
-        """The gain of the largest number of sharers over one; None for one sharer."""
-        if self.sharers == 1:
+        They are the rounds' median ratio, and its 95 % interval.
+        """
+        sharers = max(self.rounds_s)
+        if sharers == 1:
             return None
-        rounds = zip(self.rounds_s[1], self.rounds_s[self.sharers], strict=True)
+        rounds = zip(self.rounds_s[1], self.rounds_s[sharers], strict=True)
         ratios = sorted(alone_s / shared_s for alone_s, shared_s in rounds)
-        return Gain(quantile(ratios, 0.5), ratios[1], ratios[-2])
+        return quantile(ratios, 0.5), ratios[1], ratios[-2]
 
     def sentences(self) -> tuple[str, ...]:
         """Return the gain as sentences, and whether sharing is faster; empty for one sharer."""
-        gain = self.gain
-        if gain is None:
+        if self.gain is None:
             return ()
-        interval = f"{format_ratio(gain.low)} to {format_ratio(gain.high)}"
+        (gain, low, high), sharers = self.gain, max(self.rounds_s)
         gained = (
-            f"{self.sharers} {self._plural} train on "
-            f"{format_rate(self._rate(self.sharers), 'samples/s')}, one {self.word} "
-            f"{format_rate(self._rate(1), 'samples/s')}: {format_ratio(gain.median)} as many "
-            f"(95\u202f% interval {interval})."
+            f"{sharers} {_PLURALS[self.word]} train on "
+            f"{format_rate(self._rate(sharers), 'samples/s')}, one {self.word} "
+            f"{format_rate(self._rate(1), 'samples/s')}: {format_ratio(gain)} as many "
+            f"(95\u202f% interval {format_ratio(low)} to {format_ratio(high)})."
         )
-        if gain.low > 1.0:
+        if low > 1.0:
             return (gained,)
-        if gain.high < 1.0:
+        if high < 1.0:
             return (
                 gained,
                 "Sharing is slower here: combining the results takes longer than sharing saves. A "
@@ -334,27 +268,22 @@ class Scaling(msgspec.Struct, frozen=True, kw_only=True):
         return (gained, "Too close to call: the times vary by more than that.")
 
     def doubts(self) -> dict[str, str]:
-        gain = self.gain
-        if gain is None:
+        if self.gain is None:
             return {}
-        found = []
+        (gain, low, high), sharers, found = self.gain, max(self.rounds_s), []
         if self.was_disturbed:
             found.append("other programs kept the CPU busy while sharing was compared")
-        if gain.low > self.sharers:
+        if low > sharers:
             found.append(
-                f"{self.sharers} {self._plural} cannot be more than {self.sharers} times as fast, "
+                f"{sharers} {_PLURALS[self.word]} cannot be more than {sharers} times as fast, "
                 f"so the run with one {self.word} was slowed down"
             )
-        elif gain.high - gain.low > _WIDEST_INTERVAL * gain.median:
+        elif high - low > _WIDEST_INTERVAL * gain:
             found.append("the gain from sharing changed from round to round")
         return {"unsure gain": "; ".join(found)} if found else {}
 
     def _rate(self, sharers: int) -> float:
         return self.size / quantile(sorted(self.rounds_s[sharers]), 0.5)
-
-    @property
-    def _plural(self) -> str:
-        return f"{self.word}es" if self.word.endswith("s") else f"{self.word}s"
 
 
 def rounds_of(steps_s: Mapping[int, Callable[[], float]]) -> dict[int, tuple[float, ...]]:

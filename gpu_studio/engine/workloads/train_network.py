@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from typing import TYPE_CHECKING
 
 import torch
 from torch import nn
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from contextlib import AbstractContextManager
 
 INPUTS, HIDDEN, CLASSES = 784, 1024, 10
@@ -17,6 +19,8 @@ MOMENTUM = 0.9
 _LAYERS = ((INPUTS, HIDDEN), (HIDDEN, HIDDEN), (HIDDEN, CLASSES))
 LONGEST_PRODUCT = HIDDEN * HIDDEN / (3 * sum(a * b for a, b in _LAYERS) - INPUTS * HIDDEN)
 """The share of a step's operations that its largest product has."""
+CHECKED_STEPS = 2
+"""Momentum shows only in the second step."""
 _SEED = 20250130
 
 
@@ -35,11 +39,20 @@ class Training:
         self._device = device
         self._autocast_dtype = autocast_dtype
         self.network = build_network().to(device, dtype)
+        self._model: nn.Module = self.network
         self._optimizer = torch.optim.SGD(
             self.network.parameters(), lr=LEARNING_RATE, momentum=MOMENTUM
         )
         # bfloat16 has the range of float32; only float16 needs scaled gradients.
         self._scaler = torch.amp.GradScaler(device.type, enabled=autocast_dtype is torch.float16)
+
+    def share(self, wrap: Callable[[nn.Module], nn.Module]) -> None:
+        """Let several devices share each batch from now on, by PyTorch's wrapper of the network."""
+        self._model = wrap(self.network)
+
+    def weights(self) -> torch.Tensor:
+        """Return all weights and biases as one vector, on the CPU."""
+        return torch.cat([one.detach().cpu().flatten() for one in self.network.parameters()])
 
     def step(self, inputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
         """Train on one batch; return its loss, on the device.
@@ -50,7 +63,7 @@ class Training:
         """
         self._optimizer.zero_grad()
         with self._autocast():
-            loss = nn.functional.cross_entropy(self.network(inputs), targets)
+            loss = nn.functional.cross_entropy(self._model(inputs), targets)
         self._scaler.scale(loss).backward()
         self._scaler.step(self._optimizer)
         self._scaler.update()
@@ -68,6 +81,25 @@ class Training:
         if self._autocast_dtype is None:
             return contextlib.nullcontext()
         return torch.autocast(self._device.type, dtype=self._autocast_dtype)
+
+
+def change_error(found: torch.Tensor, inputs: torch.Tensor, targets: torch.Tensor) -> float | None:
+    """Return the error of the weights after the checked steps, over the norm of their change.
+
+    The reference is one network with the whole batch, in float64; None is no number.
+
+    Args:
+        found: all weights and biases as one vector.
+        inputs: the whole batch's inputs, on the CPU.
+        targets: the whole batch's targets, on the CPU.
+    """
+    reference = Training(torch.device("cpu"), torch.float64, None)
+    before = reference.weights()
+    for _ in range(CHECKED_STEPS):
+        reference.step(inputs.double(), targets)
+    after = reference.weights()
+    error = float((found.double() - after).norm() / (after - before).norm())
+    return error if math.isfinite(error) else None
 
 
 def build_network() -> nn.Sequential:

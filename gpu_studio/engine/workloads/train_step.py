@@ -18,6 +18,7 @@ from gpu_studio.engine.verification import Verification
 from gpu_studio.engine.workloads.call import Call
 from gpu_studio.engine.workloads.case import Case, Work, dtype_eps, product_dtype
 from gpu_studio.engine.workloads.train_network import (
+    CHECKED_STEPS,
     CLASSES,
     HIDDEN,
     INPUTS,
@@ -44,8 +45,6 @@ _LONGEST_CURVE_S = 1.5
 _FEWEST_CURVE_STEPS = 3
 # A step is skipped if its scaled gradients overflow; the scale is then halved.
 _MOST_LEFT_OUT = 8
-# Momentum shows only in the second step.
-_CHECKED_STEPS = 2
 # The allowed scale error of all changes of a step together: in eps of the products' dtype, and
 # never less than this. The rounding errors of single numbers have random signs and cancel here.
 # Measured on the CPU, from 1 to 1024 samples: up to 0.4 eps in the 16-bit dtypes, 0.5 eps in
@@ -199,7 +198,7 @@ def _changes(
     training: Training, device: torch.device, batch: tuple[torch.Tensor, torch.Tensor]
 ) -> list[list[_Change]]:
     """Return, for each checked step, every parameter before the step and its change."""
-    return [_next_change(training, device, batch) for _ in range(_CHECKED_STEPS)]
+    return [_next_change(training, device, batch) for _ in range(CHECKED_STEPS)]
 
 
 def _next_change(
