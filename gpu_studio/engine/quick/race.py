@@ -17,7 +17,7 @@ from gpu_studio.core.race.pictures import GROW, wide_height
 from gpu_studio.core.tensors import ITEM_BYTES
 from gpu_studio.engine.quick import shaders
 from gpu_studio.engine.quick.compute import BoundShader
-from gpu_studio.engine.quick.work import Counted, QuickTimed, QuickWork, core_count
+from gpu_studio.engine.quick.work import Counted, QuickTimed, core_count
 from gpu_studio.engine.stopwatch import CpuStopwatch
 from gpu_studio.engine.verification import Verification, within_rounding
 from gpu_studio.engine.workloads.call import Drawing
@@ -160,8 +160,8 @@ def _close(whole: State) -> State:
     return whole
 
 
-class GrowWork(QuickWork):
-    """The growing pattern; float64 by NumPy is the reference."""
+class GrowWork:
+    """The growing pattern, with the methods of `work.QuickWorkload` that a run uses."""
 
     description = msgspec.structs.replace(GROW, dtypes=("float32",))
 

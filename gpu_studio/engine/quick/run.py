@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     from gpu_studio.core.messages.message import Event
     from gpu_studio.core.messages.run_messages import RunWorkload
     from gpu_studio.engine.quick.compute import Compute
-    from gpu_studio.engine.quick.work import QuickTimed, QuickWork
+    from gpu_studio.engine.quick.race import GrowWork
+    from gpu_studio.engine.quick.work import QuickTimed, QuickWorkload
     from gpu_studio.engine.stopwatch import Stopwatch
     from gpu_studio.engine.workloads.call import Call
 
@@ -53,7 +54,7 @@ class QuickRun(MeasuredRun):
         shared: what all runs have; see `rounds.MeasuredRun`.
     """
 
-    _work: QuickWork
+    _work: QuickWorkload | GrowWork
     _compute: Compute | None = None
 
     def __init__(
@@ -79,8 +80,8 @@ class QuickRun(MeasuredRun):
 
     def _steps(self) -> Iterator[Event | None]:
         request, found = self._request, self._found
-        find = find_quick_work if request.race is None else find_quick_picture
-        self._work = find(request.workload)
+        name = request.workload
+        self._work = find_quick_work(name) if request.race is None else find_quick_picture(name)
         self._description = self._work.description
         if not is_cpu(request.device):
             self._compute = self._open_adapter(request.device)

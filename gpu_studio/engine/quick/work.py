@@ -76,10 +76,12 @@ class QuickTimed(Call):
         return ""
 
 
-class QuickWork(ABC):
-    """What an adapter's shader and NumPy both compute."""
+class QuickWorkload(ABC):
+    """A workload for an adapter's shader and for NumPy."""
 
     description: WorkloadDescription
+    shader = ""
+    is_each_submitted = False
 
     @abstractmethod
     def count(self, size: int, dtype: str) -> Counted:
@@ -88,26 +90,6 @@ class QuickWork(ABC):
     @abstractmethod
     def operands(self, size: int, dtype: str) -> list[NDArray[Any]]:
         """Return the numbers of a call, always the same; the last is the result's place."""
-
-    @abstractmethod
-    def on_adapter(
-        self, size: int, dtype: str, operands: list[NDArray[Any]], compute: Compute
-    ) -> QuickTimed:
-        """Make what an adapter does, in new memory of its own."""
-
-    @abstractmethod
-    def on_cpu(self, operands: list[NDArray[Any]], threads: int) -> QuickTimed:
-        """Make what NumPy does, in new memory; the work may choose fewer threads."""
-
-    def check_size(self, size: int) -> None:  # noqa: B027 - most have any
-        """Raise `StudioError` for a size that the work does not have."""
-
-
-class QuickWorkload(QuickWork):
-    """A workload for an adapter and for NumPy."""
-
-    shader = ""
-    is_each_submitted = False
 
     @abstractmethod
     def groups(self, size: int, dtype: str) -> int | tuple[int, int]:
@@ -127,6 +109,9 @@ class QuickWorkload(QuickWork):
             calls: how many calls have made it.
         """
 
+    def check_size(self, size: int) -> None:  # noqa: B027 - most have any
+        """Raise `StudioError` for a size that the work does not have."""
+
     def code(self, size: int, dtype: str) -> str:
         """Return the shader for a case."""
         return shaders.shader(self.shader, dtype)
@@ -134,9 +119,11 @@ class QuickWorkload(QuickWork):
     def on_adapter(
         self, size: int, dtype: str, operands: list[NDArray[Any]], compute: Compute
     ) -> AdapterCall:
+        """Make what an adapter does, in new memory of its own."""
         return AdapterCall(self, operands, compute, size, dtype)
 
     def on_cpu(self, operands: list[NDArray[Any]], threads: int) -> NumpyCall:
+        """Make what NumPy does, in new memory, on all cores."""
         return NumpyCall(self, operands)
 
 
