@@ -36,7 +36,7 @@ END, CHECK, STEP = 0, 1, 2
 _THREADS = torch.get_num_threads()
 
 
-class Plan(msgspec.Struct, frozen=True):
+class GroupPlan(msgspec.Struct, frozen=True):
     """A group: the samples in the whole batch, each process's device, and how they meet."""
 
     size: int
@@ -132,7 +132,7 @@ def _next_order(rank: int, device: torch.device, lines: BinaryIO) -> tuple[int, 
 
 def main(argument: str) -> int:
     """Carry out orders until there are no more; return the exit code."""
-    plan = msgspec.json.decode(argument, type=Plan)
+    plan = msgspec.json.decode(argument, type=GroupPlan)
     # PyTorch stays: looked through for garbage, its next imports take 1.4 times as long.
     gc.freeze()
     orders, out = take_over_stdin(), take_over_stdout()

@@ -15,7 +15,7 @@ import torch
 
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.engine.device import accelerator_of
-from gpu_studio.engine.replica import CHECK, STEP, Plan, ReplicaAnswer
+from gpu_studio.engine.replica import CHECK, STEP, GroupPlan, ReplicaAnswer
 from gpu_studio.process.child_process import ChildProcess
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ class ReplicaGroup:
         interface = {"linux": "lo", "darwin": "lo0"}.get(sys.platform)
         if interface is not None:  # a home PC's own name often does not resolve
             environment |= {"GLOO_SOCKET_IFNAME": interface, "NCCL_SOCKET_IFNAME": f"={interface}"}
-        plan = Plan(size, tuple(devices), self.backend, str(folder / "store"))
+        plan = GroupPlan(size, tuple(devices), self.backend, str(folder / "store"))
         try:
             self._launcher = ChildProcess(
                 "torch.distributed.run",
