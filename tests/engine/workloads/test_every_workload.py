@@ -76,10 +76,6 @@ def test_its_description_can_be_shown(workload: Workload):
         assert option.sentence.endswith(".")
 
 
-def test_every_name_is_there_once():
-    names = [workload.description.name for workload in WORKLOADS]
-    assert len(set(names)) == len(names)
-    assert set(names) > ON_THEIR_OWN
 
 
 def test_the_engine_says_which_are_skipped_and_why(monkeypatch: pytest.MonkeyPatch):

@@ -10,7 +10,6 @@ import torch
 
 from gpu_studio.core.messages.race_messages import RaceParameters
 from gpu_studio.core.packed_frame import LARGEST_FRAME_SIDE
-from gpu_studio.core.race import gray_scott
 from gpu_studio.engine.workloads import learn
 from gpu_studio.engine.workloads.case import Case
 from gpu_studio.engine.workloads.drawing import Picture
@@ -155,16 +154,6 @@ def test_tiles_that_do_not_divide_the_picture_fill_it():
 
 
 # ── grow ─────────────────────────────────────────────────────────────────────────────────────────
-
-
-def test_the_pattern_grows():
-    drawing = GrowDrawing(Case(device=CPU, size=64))
-    before = int((drawing.v > 0.1).sum())
-    for _ in range(600):
-        drawing()
-    after = int((drawing.v > 0.1).sum())
-    assert after > 3 * before
-    assert float(drawing.v.max()) < gray_scott.BRIGHTEST * 1.1
 
 
 @every

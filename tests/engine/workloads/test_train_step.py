@@ -55,12 +55,6 @@ def test_the_loss_goes_down_from_the_same_start(
         assert ("Only float16 needs GradScaler" in found[1]) == (kind == "bfloat16")
 
 
-def test_a_slow_device_draws_a_shorter_curve(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(train_step, "_LONGEST_CURVE_S", 0.0)
-    with call_of() as call:
-        assert len(call.curves()["loss"]) == 3
-
-
 @pytest.mark.parametrize(("amp", "amp_dtype"), AMPS)
 def test_its_snippet_runs_as_it_stands(
     amp: str, amp_dtype: str, capsys: pytest.CaptureFixture[str]

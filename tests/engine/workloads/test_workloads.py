@@ -8,7 +8,7 @@ from gpu_studio.core.benchmark.standard import STANDARD_1, StandardItem
 from gpu_studio.core.failure import StudioError
 from gpu_studio.core.messages.run_messages import RunFinished
 from gpu_studio.core.tensors import DTYPES, ITEM_BYTES
-from gpu_studio.engine.workloads import launch, parts, proof
+from gpu_studio.engine.workloads import launch, parts
 from gpu_studio.engine.workloads.case import Case, make_case
 from gpu_studio.engine.workloads.elementwise import Elementwise
 from gpu_studio.engine.workloads.launch import Launch
@@ -17,7 +17,6 @@ from gpu_studio.engine.workloads.matmul import Matmul
 from gpu_studio.engine.workloads.parts import PARTS, card_parts_s
 from gpu_studio.engine.workloads.proof import (
     EXACT_UP_TO,
-    rows_to_check,
     tiled,
     tiled_rows,
     whole_number_factors,
@@ -57,15 +56,6 @@ def test_no_partial_sum_of_whole_numbers_leaves_the_exact_range(dtype: str, side
         assert bool((a != 0).any(dim=0).all()) or copies > 2  # every column is used
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-def test_whole_numbers_up_to_the_limit_are_exact(dtype: str):
-    limit = EXACT_UP_TO[getattr(torch, dtype)]
-    numbers = torch.tensor([limit, limit - 1, -limit], dtype=torch.int64)
-    assert torch.equal(numbers.to(getattr(torch, dtype)).to(torch.int64), numbers)
-    beyond = torch.tensor([limit + 1])
-    assert not torch.equal(beyond.to(getattr(torch, dtype)).to(torch.int64), beyond)
-
-
 def test_tiles_repeat_and_rows_of_them_are_those_of_the_whole():
     block = torch.arange(9.0).view(3, 3)
     whole = tiled(block, 7, CPU)
@@ -76,29 +66,12 @@ def test_tiles_repeat_and_rows_of_them_are_those_of_the_whole():
     assert np.array_equal(tiled_rows(block.numpy(), 7, rows), whole.numpy()[rows])
 
 
-@pytest.mark.parametrize("size", [513, 1000, 1 << 20])
-def test_rows_of_a_large_result_include_both_ends(size: int):
-    rows = rows_to_check(size)
-    assert len(rows) == 16
-    assert (rows[0], rows[-1]) == (0, size - 1)
-
-
-def test_fetched_rows_are_those_of_the_result():
-    result = torch.arange(600.0).view(600, 1).expand(600, 600)
-    rows = rows_to_check(600)
-    assert np.array_equal(proof.fetch_rows(result, rows)[:, 5], rows)
-
-
 def test_workloads_are_found_by_name():
     for workload in WORKLOADS:
         assert find_workload(workload.description.name) is workload
         assert set(workload.description.dtypes) <= set(ITEM_BYTES)
     with pytest.raises(StudioError, match="elementwise, matmul"):
         find_workload("x" * 1000)
-
-
-def test_the_post_is_named_where_its_statements_are_quoted():
-    assert "Radosław Śmigielski" in Elementwise.description.source
 
 
 def test_the_layers_are_those_of_their_sources():
