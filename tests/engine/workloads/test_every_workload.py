@@ -76,8 +76,6 @@ def test_its_description_can_be_shown(workload: Workload):
         assert option.sentence.endswith(".")
 
 
-
-
 def test_the_engine_says_which_are_skipped_and_why(monkeypatch: pytest.MonkeyPatch):
     skipping = WORKLOADS[-1]
     monkeypatch.setattr(type(skipping), "skipped", lambda workload: "There is no such thing here.")
