@@ -10,10 +10,8 @@ from gpu_studio.hardware import cpu
 from gpu_studio.hardware.cpu import (
     CpuHeat,
     boot_mark,
-    cpu_name,
     describe_cpu,
     has_secure_boot,
-    linux_distribution,
     name_in_cpuinfo,
 )
 from gpu_studio.hardware.nvidia.nvml import is_library_replaced, library_version
@@ -39,15 +37,6 @@ def test_the_name_is_found_in_the_registry():
     registry = FakeRegistry({"0": {"ProcessorNameString": "Intel(R) Core(TM) i5-9600K"}})
     assert cpu.name_in_registry(registry) == "Intel(R) Core(TM) i5-9600K"
     assert cpu.name_in_registry(FakeRegistry({})) == ""
-
-
-@pytest.mark.skipif(not hasattr(psutil, "LINUX") or not psutil.LINUX, reason="reads /proc")
-@pytest.mark.parametrize("given", ["", "unknown", "  Not Specified "])
-def test_an_unnamed_virtual_cpu_is_described(given, monkeypatch):
-    text = f"model name\t: {given}\nflags\t: fpu hypervisor sse2\n"
-    monkeypatch.setattr(cpu, "text_of", lambda path: text if path.name == "cpuinfo" else "")
-    monkeypatch.setattr("gpu_studio.core.operating_system.machine", lambda: "x86_64")
-    assert cpu_name() == "CPU (x86-64)"
 
 
 @pytest.mark.parametrize("error", [NotImplementedError, OSError, RuntimeError])
@@ -128,13 +117,6 @@ def test_a_laptop_and_the_limit_of_its_cpu_are_reported(
     assert (facts.is_laptop, facts.slowdown_c) == (True, 95.0)
     monkeypatch.setattr("psutil.sensors_battery", lambda: None)
     assert not describe_cpu(Telemetry()).is_laptop
-
-
-def test_a_linux_is_reported_with_those_it_descends_from(tmp_path):
-    path = tmp_path / "os-release"
-    path.write_text('NAME="Linux Mint"\nID=linuxmint\nID_LIKE="ubuntu debian"\n')
-    assert linux_distribution(path) == "linuxmint ubuntu debian"
-    assert linux_distribution(tmp_path / "none") == ""
 
 
 @pytest.mark.parametrize(

@@ -15,8 +15,6 @@ from gpu_studio.hardware.linux.fdinfo import CardClients, Descriptors
 from gpu_studio.hardware.linux.reader import LinuxReader
 from gpu_studio.hardware.linux.sys_tree import SYSFS_VARIABLE, SysTree, sys_tree
 from gpu_studio.hardware.makers import makers_of
-from gpu_studio.hardware.nvidia.nvidia import NVIDIA
-from gpu_studio.hardware.pci import DisplayAdapter
 from gpu_studio.hardware.reader import PcSensors
 from tests.patience import PATIENCE_S, until
 
@@ -216,12 +214,6 @@ def test_the_link_is_that_of_the_slot_not_the_one_inside_the_card(tmp_path):
             (bridge / name).write_text(text, encoding="utf-8")
     now = described(tmp_path).telemetry
     assert (now.pcie_generation, now.pcie_width) == (4, 8)
-
-
-def test_nvidias_card_with_linux_own_driver_is_read_by_linux():
-    nouveau = DisplayAdapter(vendor_id=0x10DE, device_id=1, name="x", kernel_driver="nouveau")
-    nvidia = DisplayAdapter(vendor_id=0x10DE, device_id=1, name="x", kernel_driver="nvidia")
-    assert [NVIDIA.claims(one) for one in (nouveau, nvidia)] == [False, True]
 
 
 def test_of_a_copy_nothing_of_this_pc_is_read(tmp_path):

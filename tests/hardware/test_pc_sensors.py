@@ -101,14 +101,6 @@ def test_a_card_lost_between_two_readings_is_an_error_and_the_other_goes_on():
     assert other.telemetry.temperature_c == 26
 
 
-def test_a_card_without_a_handle_does_not_hide_the_others():
-    inventory = sensors(FakeNvml(GT_1030 | {"Handle": NVMLError(15)}, RTX_3060)).inventory()
-    broken, other = inventory.cards
-    assert "lost" in broken.unreadable
-    assert broken.address is None
-    assert other.address == "cuda:0"
-
-
 def test_a_card_that_the_driver_leaves_out_is_listed_with_the_reason():
     inventory = sensors(FakeNvml(), GT_1030_SLOT).inventory()
     (card,) = inventory.cards
@@ -177,18 +169,6 @@ def test_a_card_that_appears_is_in_the_next_inventory(is_on_the_bus):
     assert len(source.reading().cards) == 2
     clock.now_s += 3
     assert not source.is_outdated
-
-
-def test_a_driver_that_is_loaded_later_is_found():
-    library, clock, version = FakeNvml(GT_1030, init=NVMLError(9)), Clock(), []
-    changes = {"running_version": lambda: version[0] if version else None}
-    source = changing(library, [GT_1030_SLOT], clock, changes)
-    assert source.inventory().driver.error_code == "not_running"
-    library.init = None
-    version.append("570.86.15")
-    clock.now_s += 3
-    assert source.is_outdated
-    assert source.inventory().driver.error is None
 
 
 def test_a_driver_that_is_replaced_on_the_disk_is_reported():

@@ -9,7 +9,6 @@ from gpu_studio.core.devices.access import (
     usable_cards,
 )
 from gpu_studio.core.devices.devices import Device, Inventory
-from gpu_studio.core.devices.findings import find
 from gpu_studio.core.devices.gpu_chips import lists_gfx
 from gpu_studio.core.devices.pc_facts import PcFacts
 from gpu_studio.core.devices.torch_findings import integrated_first
@@ -66,11 +65,9 @@ def test_a_card_with_a_build_is_offered_it(device, tag, words, system):
     ("device", "system", "words", "command"),
     [
         (RX_580, "Linux", "no build of PyTorch 2.13.0 has code for it", "--without-pytorch"),
-        (RX_580, "Windows", "can measure it without PyTorch", "--without-pytorch"),
         (VEGA, "Linux", "PyTorch's own ROCm builds list it", "whl/rocm7.2"),
         (VEGA, "Windows", "can measure it without PyTorch", "--without-pytorch"),
         (IRIS_XE, "Linux", "no build of PyTorch 2.13.0 has code for it", "--without-pytorch"),
-        (card(INTEL, "HD Graphics 4600", 0x0412), "Linux", "can measure it", "--without-pytorch"),
         (DECK, "Linux", "wrong results", "unsloth/pull/8412"),
         (STRANGE, "Linux", "not in this program's table", "pci-ids.ucw.cz/read/PC/1002/fffe"),
         (card(AMD, "Instinct MI100", 0x738C), "Windows", "only for Linux", "rocm.docs.amd.com"),
@@ -159,11 +156,6 @@ def numbers(cards: list[Device], engine: EngineDescribed) -> list[int | None]:
     return [card.torch_index for card in found]
 
 
-def test_a_card_is_found_by_its_slot_whatever_pytorch_s_order():
-    engine = engine_with(torch_card(0, RYZEN), torch_card(1, RADEON))
-    assert numbers([GEFORCE, RADEON, RYZEN], engine) == [None, 1, 0]
-
-
 def test_without_slots_the_chip_or_the_name_decides_and_each_number_is_given_once():
     twin = msgspec.structs.replace(RADEON, pci_bus_id="00000000:06:00.0")
     cards = [torch_card(0, RYZEN, pci_bus_id=None), torch_card(1, RADEON, pci_bus_id=None),
@@ -202,12 +194,3 @@ def test_a_build_has_code_for_a_chip_or_for_its_generic_one(chip, is_listed):
         # HSA_OVERRIDE_GFX_VERSION lets it pass for another one.
         passing = engine_with(torch_card(0, card, architecture="gfx1030"))
         assert obstacle_of(card, passing) is None
-
-
-def test_a_usable_card_is_said_to_be_and_that_nobody_tested_it():
-    engine = engine_with(torch_card(0, RYZEN), torch_card(1, RADEON))
-    inventory = Inventory(devices=(Device(kind="cpu", name="Ryzen"), RADEON, RYZEN))
-    findings = find(inventory, engine, system="Linux", machine="x86_64")
-    assert [finding.code for finding in findings] == ["integrated_first", "not_tested", "ok", "ok"]
-    untested = findings[1]
-    assert "not tested on this kind of card yet" in untested.sentence

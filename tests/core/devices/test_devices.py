@@ -2,7 +2,6 @@ import pytest
 
 from gpu_studio.core.devices.access import (
     Obstacle,
-    capability_of,
     numbered_cards,
     obstacle_of,
     obstacle_words,
@@ -32,7 +31,7 @@ from gpu_studio.core.messages.engine_messages import EngineDescribed, TorchCard
 from gpu_studio.core.notice import Tone
 from gpu_studio.core.telemetry import Telemetry
 from tests.driving.window import plain
-from tests.fakes.descriptions import described, described_with_cuda
+from tests.fakes.descriptions import described_with_cuda
 
 CPU = Device(kind="cpu", name="AMD Ryzen 7 5700G with Radeon Graphics")
 
@@ -55,15 +54,12 @@ A, B, C = card("a", 2), card("b", 1), card("c", 3)
         ("", (None, None, None)),
         ("1", (0, None, None)),
         ("2,0", (None, 1, 0)),
-        (" 2 , 0 ", (None, 1, 0)),
         ("-1", (None, None, None)),
-        ("0,-1,1", (None, 0, None)),
         ("0,7,1", (None, 0, None)),
         ("0,0", (None, None, None)),
         ("GPU-cccc,GPU-aaaaaaaa-0000", (1, None, 0)),
         ("GPU-", (None, None, None)),  # names more than one
         ("GPU-dddd,GPU-aaaa", (None, None, None)),
-        ("all", (None, None, None)),
     ],
 )
 def test_cuda_numbers_the_visible_cards_by_slot(visible_devices, indexes):
@@ -83,13 +79,10 @@ def test_the_identity_of_a_device_outlives_its_numbers():
     ("name", "short"),
     [
         ("NVIDIA GeForce GT 1030", "GT 1030"),
-        ("NVIDIA H200", "H200"),
         ("Intel(R) Core(TM) i5-9600K CPU @ 3.70GHz", "Core i5-9600K"),
         ("AMD Ryzen 7 5700G with Radeon Graphics", "Ryzen 7 5700G"),
         ("AMD Ryzen 5 5600 6-Core Processor", "Ryzen 5 5600"),
         ("NVIDIA GeForce GTX 1650 with Max-Q Design", "GTX 1650 Max-Q"),
-        ("AMD Ryzen 7 5700G", "Ryzen 7 5700G"),
-        ("NVIDIA card 1", "NVIDIA card 1"),
         ("NVIDIA card", "NVIDIA card"),
     ],
 )
@@ -161,11 +154,9 @@ def on_card(compute, graphics, busy=None) -> list[GpuProcess]:
 @pytest.mark.parametrize(
     ("compute", "graphics", "others"),
     [
-        ([1], [], False),
         ([1, 2], [], True),
         ([1], [2], False),
         ([1, 2], [2], False),  # Windows lists what draws as computing too
-        ([1, 2], [1, 2], False),
         ([2], [], False),  # this process under another number, in a container
         ([2, 3], [], True),
         ([], [], None),
@@ -191,7 +182,6 @@ def test_the_program_that_keeps_a_card_busy_is_named_if_known(busy, compute, gra
 
 GT_1030 = TorchCard(torch_index=0, name="NVIDIA GeForce GT 1030", compute_capability="6.1")
 RTX_3060 = TorchCard(torch_index=1, name="NVIDIA GeForce RTX 3060", compute_capability="8.6")
-UNTOLD = TorchCard(torch_index=0, name="NVIDIA card")
 
 
 def usable_of(*cards: TorchCard, arch_list: tuple[str, ...] = ("sm_75", "sm_80")) -> list[str]:
@@ -202,16 +192,6 @@ def usable_of(*cards: TorchCard, arch_list: tuple[str, ...] = ("sm_75", "sm_80")
 def test_a_card_without_code_is_left_out() -> None:
     assert usable_of(GT_1030, RTX_3060) == ["cuda:1"]
     assert usable_of(GT_1030, RTX_3060, arch_list=("sm_60", "sm_80")) == ["cuda:0", "cuda:1"]
-
-
-def test_what_is_not_reported_is_not_held_against_a_card() -> None:
-    assert usable_of(UNTOLD, RTX_3060) == ["cuda:0", "cuda:1"]
-    assert usable_of() == ["cuda:0", "cuda:1"]
-    assert usable_of(GT_1030, RTX_3060, arch_list=()) == ["cuda:0", "cuda:1"]
-
-
-def test_without_cuda_there_is_none() -> None:
-    assert usable_cards(described()) == []
 
 
 @pytest.mark.parametrize(
@@ -233,13 +213,6 @@ def test_a_card_of_another_maker_needs_another_build_and_is_not_hidden(
     assert numbered.torch_index is None
     assert obstacle_of(numbered, engine) is obstacle
     assert obstacle_words(obstacle, numbered, engine)
-
-
-def test_a_chip_of_amds_is_not_taken_for_nvidias_with_the_same_number():
-    # 13c0 is the integrated graphics of a Ryzen, and the GeForce GTX 980.
-    ryzen = Device(kind="cuda", maker="AMD", name="Radeon Graphics", pci_device_id=0x13C0)
-    geforce = Device(kind="cuda", maker="NVIDIA", name="GTX 980", pci_device_id=0x13C0)
-    assert [capability_of(card) for card in (ryzen, geforce)] == [None, (5, 2)]
 
 
 GIB, MIB = 1 << 30, 1 << 20

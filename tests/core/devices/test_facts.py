@@ -8,7 +8,7 @@ from gpu_studio.core.devices.facts import (
     summary_line,
 )
 from gpu_studio.core.messages.memory_messages import MemoryRead
-from gpu_studio.core.telemetry import ClockReason, Telemetry
+from gpu_studio.core.telemetry import Telemetry
 from tests.fakes.descriptions import described, described_with_cuda
 from tests.fakes.pc import cpu_only, gt_1030, gt_1030_card, reading
 
@@ -57,48 +57,6 @@ def test_a_card_shows_what_nvidia_smi_shows():
     assert shown["vbios"] == "86.08.3B.00.5A"
     assert shown["uuid"] == card.uuid
     assert shown["driver_version"] == "570.86.16"
-
-
-@pytest.mark.parametrize(
-    ("field", "key"),
-    [
-        ("utilization_percent", "utilization"),
-        ("power_w", "power"),
-        ("clock_event_reasons", "clock_reasons"),
-    ],
-)
-def test_what_a_card_refuses_is_not_available_with_the_reason(field, key):
-    card = numbered()
-    known = rows_of(card, card_snapshot(card))[key]
-    refused = rows_of(card, card_snapshot(card, **{field: None}))[key]
-    assert known.is_known
-    assert refused.value.startswith("n/a")
-    assert not refused.is_known
-    assert refused.reason == "This card does not report it."
-
-
-def test_zero_is_a_value():
-    card = numbered()
-    zeros = {
-        "utilization_percent": 0.0,
-        "fan_percent": 0.0,
-        "pstate": 0,
-        "clock_event_reasons": ClockReason(0),
-    }
-    rows = rows_of(card, card_snapshot(card, **zeros, memory_used_bytes=0))
-    assert plain(rows["utilization"].value) == "0 %"
-    assert plain(rows["fan"].value) == "0 %"
-    assert rows["pstate"].value == "P0"
-    assert rows["clock_reasons"].value == "not held back"
-    assert plain(rows["memory_used"].value) == "0 bytes"
-
-
-def test_a_lost_card_gives_its_own_reason():
-    card = numbered()
-    rows = rows_of(card, card_snapshot(card, error="The card no longer answers."))
-    assert rows["temperature"].reason == "The card no longer answers."
-    assert not rows["temperature"].is_known
-    assert rows["name"].value == "NVIDIA GeForce GT 1030"
 
 
 def test_peaks_are_computed_from_what_the_card_reports():

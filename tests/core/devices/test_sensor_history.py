@@ -62,13 +62,6 @@ def test_a_refused_sensor_is_said_to_be_and_has_no_curve():
     assert span.sentence == "Power: n/a, this device does not report it."
 
 
-def test_a_sensor_that_is_refused_later_has_no_present_value():
-    span = card_spans([{"power_w": 12.0}, {"power_w": 12.0}, {"power_w": None}])["power"]
-    assert span.values.tolist()[:2] == [12.0, 12.0]
-    assert (span.latest, span.change) == ("n/a", "")
-    assert plain(span.sentence).startswith("Power: n/a. Last 2 seconds: 12.0 W")
-
-
 def test_a_curve_is_not_drawn_over_a_time_without_readings():
     found = gt_1030()
     readings = [reading(found, at_s) for at_s in (0.0, 1.0, 30.0, 31.0)]
@@ -88,19 +81,6 @@ def test_an_hour_is_kept_in_a_ring_and_read_in_any_length():
         temperature = track.spans(longest_s)[2]
         assert temperature.times_s.tolist() == [first_s + i for i in range(int(1234 - first_s))]
         assert temperature.values.tolist() == [t % 90 for t in temperature.times_s.tolist()]
-
-
-def test_a_lost_card_adds_nothing():
-    found = gt_1030()
-    lost = CardReading(uuid=found.cards[0].identity, telemetry=Telemetry(), error="Lost.")
-    readings = [
-        reading(found, 0.0),
-        msgspec.structs.replace(reading(found, 1.0), cards=(lost,)),
-    ]
-    span = spans_of(found.cards[0], readings)[2]
-    assert span.times_s.tolist() == [0.0]
-    only_lost = [msgspec.structs.replace(reading(found, at_s), cards=(lost,)) for at_s in (1, 2)]
-    assert not spans_of(found.cards[0], only_lost)[2].is_refused
 
 
 @pytest.mark.parametrize(

@@ -11,10 +11,10 @@ from PySide6.QtWidgets import QApplication, QComboBox, QLabel, QMessageBox
 from gpu_studio.core.devices.devices import GpuProcess
 from gpu_studio.model.devices import programs
 from gpu_studio.ui.devices.sensor_rows import Sparkline
-from tests.driving.devices import choose_more, devices, show_reading, start
+from tests.driving.devices import choose_more, show_reading, start
 from tests.driving.pages import settle
 from tests.driving.window import choose, click, find, plain, sees, table, text
-from tests.fakes.pc import gt_1030, gt_1030_card, reading, two_cards
+from tests.fakes.pc import gt_1030, gt_1030_card, reading
 
 # ── the sensors ────────────────────────────────────────────────────────────────────────────────
 
@@ -57,21 +57,6 @@ def test_the_first_view_has_the_main_sensors_and_more_shows_all(
     assert tops == sorted(tops)
     assert text(tab, "devices.sensors.title") == "Last minute"
     assert text(tab, "devices.sensor.pc_memory.value") == "8 GiB of 32 GiB"
-
-
-@pytest.mark.parametrize("inventory", [two_cards()])
-def test_another_device_has_other_sensors_in_its_colour(
-    qtbot, studio, with_cuda, tab, sensor_source, inventory
-):
-    start(studio, tab)
-    show_reading(studio, sensor_source, reading(inventory, 1.0))
-    assert find(tab, "devices.sensor.utilization", Sparkline).role == "gpu0"
-    devices(tab)[1].click()
-    assert find(tab, "devices.sensor.utilization", Sparkline).role == "gpu1"
-    choose_more(tab, "Show the CPU")
-    assert not sees(tab, "devices.sensor.fan")
-    assert find(tab, "devices.sensor.utilization", Sparkline).role == "cpu"
-    assert text(tab, "devices.sensor.utilization.value") == "12 %"
 
 
 # ── processes ──────────────────────────────────────────────────────────────────────────────────

@@ -1,7 +1,7 @@
 """The sensors in rows: curves over one time axis, read all at one time."""
 
 import pytest
-from PySide6.QtCore import QEvent, QObject, QPoint, Qt
+from PySide6.QtCore import QPoint, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QLabel
 
@@ -101,32 +101,6 @@ def test_the_mouse_reads_all_sensors_at_one_time(rows):
     line.leaveEvent(None)
     assert value(rows, "temperature") == "69 °C"
     assert text(rows, "devices.sensors.cursor") == ""
-
-
-class Leaves(QObject):
-    """Lets the mouse leave what hides, as Qt does where the mouse is."""
-
-    has_left = False
-
-    def eventFilter(self, line, event):
-        if event.type() is QEvent.Type.Hide:
-            self.has_left = True
-            line.leaveEvent(None)
-        return False
-
-
-def test_the_mouse_may_be_on_a_sensor_as_others_come(qtbot, theme, track):
-    rows = SensorRows(theme)
-    qtbot.addWidget(rows)
-    rows.resize(900, 500)
-    rows.show_lines(lines_of(track)[:1], (), 60.0, "Last minute")
-    rows.show()
-    line = find(rows, "devices.sensor.utilization")
-    leaves = Leaves(rows)
-    line.installEventFilter(leaves)
-    rows.show_lines(lines_of(track), (), 60.0, "Last minute")
-    assert leaves.has_left
-    assert sees(rows, "devices.sensor.temperature")
 
 
 def test_the_arrow_keys_read_them_too_and_escape_goes_back(rows):
