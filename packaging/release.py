@@ -22,7 +22,7 @@ sys.path[:0] = [str(ROOT / "packaging"), str(ROOT)]
 from studio_build import changes, python_package  # noqa: E402
 from studio_build.address import address_of  # noqa: E402
 from studio_build.app_folder import program_of  # noqa: E402
-from studio_build.console import BuildError, end_as_exception, say  # noqa: E402
+from studio_build.console import BuildError, end_as_exception, run, say  # noqa: E402
 from studio_build.linux_packages import MAINTAINER  # noqa: E402
 
 CHECKSUMS = "SHA256SUMS"
@@ -45,9 +45,10 @@ def check(root: Path, version: str) -> changes.Release:
     if program.version != version:
         raise BuildError(f"pyproject.toml has version {program.version}, not {version}.")
     release = changes.newest((root / "CHANGES.md").read_text(encoding="utf-8"), version)
-    if _git(root, "status", "--porcelain"):
+    git = ["git", "-C", str(root)]
+    if run([*git, "status", "--porcelain"]):
         raise BuildError("There are changes that no commit has: a release is built from a commit.")
-    if _git(root, "tag", "--list", f"v{version}"):
+    if run([*git, "tag", "--list", f"v{version}"]):
         raise BuildError(f"There is a tag v{version} already: choose the next version.")
     return release
 
@@ -59,14 +60,6 @@ def checksums(folder: Path) -> str:
         if path.is_file() and path.name != CHECKSUMS:
             rows.append(f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\n")
     return "".join(rows)
-
-
-def _git(root: Path, *words: str) -> str:
-    done = subprocess.run(["git", "-C", str(root), *words], capture_output=True, text=True,
-                          check=False)  # fmt: skip
-    if done.returncode != 0:
-        raise BuildError(f"git {words[0]}: {done.stderr.strip()}")
-    return done.stdout.strip()
 
 
 def _build(out: Path, *arguments: str) -> None:

@@ -6,13 +6,12 @@ import json
 import os
 import re
 import shutil
-import subprocess
 import sys
 from typing import TYPE_CHECKING, NamedTuple
 
 from gpu_studio.builds.lock_file import read_lock
 from studio_build import licenses, python_for_windows, window_packages
-from studio_build.console import BuildError
+from studio_build.console import BuildError, run
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -73,9 +72,8 @@ def _epoch(root: Path) -> int:
         return int(epoch)
     command = ["git", "-C", str(root), "log", "-1", "--format=%ct"]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, check=True)
-        return int(done.stdout)
-    except (OSError, subprocess.CalledProcessError, ValueError) as error:
+        return int(run(command))
+    except (BuildError, ValueError) as error:
         raise BuildError("This is not a git checkout: set SOURCE_DATE_EPOCH.") from error
 
 
@@ -277,7 +275,4 @@ def _compile(app: Path, minor: int) -> None:
     command = [sys.executable, "-m", "compileall", "-q", "--invalidation-mode", "unchecked-hash"]
     command += ["-s", str(app), *(str(app / name) for name in ("packages", "gpu_studio"))]
     # Before Python 3.11, the order of a constant set follows the seed.
-    environ = {**os.environ, "PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": ""}
-    done = subprocess.run(command, env=environ, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        raise BuildError(f"A module cannot be compiled: {done.stdout.strip()[-300:]}")
+    run(command, environ={"PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": ""})

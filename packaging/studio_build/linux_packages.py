@@ -9,7 +9,6 @@ import json
 import os
 import re
 import shutil
-import subprocess
 import sys
 import tarfile
 import tempfile
@@ -19,7 +18,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from gpu_studio.core.program_version import portable_archive
 from studio_build import app_folder, changes, sizes
 from studio_build.address import address_of
-from studio_build.console import BuildError
+from studio_build.console import BuildError, run
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -175,11 +174,12 @@ def manual_of(program: Program, app: Path) -> bytes:
         str(site),
         history[0].date,
     ]
-    done = subprocess.run(command, capture_output=True, check=False)
-    if done.returncode != 0:
-        reason = done.stderr.decode("utf-8", "replace").strip()[-500:]
-        raise BuildError(f"Run build.py with Python 3.10 to 3.14. The manual page: {reason}")
-    return done.stdout
+    try:
+        return run(command)
+    except BuildError as error:
+        raise BuildError(
+            f"Run build.py with Python 3.10 to 3.14. The manual page: {error}"
+        ) from error
 
 
 def write_deb(
@@ -218,7 +218,11 @@ def write_deb(
         }
         for name, text in control.items():
             _write(root / "DEBIAN" / name, text.encode(), is_run=text.startswith("#!"))
-        _run_dpkg_deb(program, root, target, _FAST if is_fast else _SMALL)
+        level = _FAST if is_fast else _SMALL
+        # One thread: with several, the bytes depend on their number.
+        pack = ["dpkg-deb", "--root-owner-group", "-Zxz", f"-z{level}", "--threads-max=1"]
+        epoch = {"SOURCE_DATE_EPOCH": str(program.epoch)}  # the time of every file
+        run([*pack, "--build", str(root), str(target)], environ=epoch)
     return target
 
 
@@ -244,24 +248,6 @@ def _write(path: Path, content: bytes, *, is_run: bool = False) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(content)
     path.chmod(0o755 if is_run else 0o644)
-
-
-def _run_dpkg_deb(program: Program, root: Path, target: Path, level: int) -> None:
-    """Pack a folder; the time of every file becomes that of the commit.
-
-    Raises:
-        BuildError: There is no dpkg-deb, or it failed.
-    """
-    # One thread: with several, the bytes depend on their number.
-    command = ["dpkg-deb", "--root-owner-group", "-Zxz", f"-z{level}", "--threads-max=1"]
-    environ = {**os.environ, "SOURCE_DATE_EPOCH": str(program.epoch)}
-    try:
-        done = subprocess.run([*command, "--build", str(root), str(target)], env=environ,
-                              capture_output=True, text=True, check=False)  # fmt: skip
-    except FileNotFoundError as error:
-        raise BuildError("There is no dpkg-deb: install Debian's dpkg.") from error
-    if done.returncode != 0:
-        raise BuildError(f"dpkg-deb: {done.stderr.strip()[-1000:]}")
 
 
 def _md5(path: Path) -> str:

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 import sys
 from typing import TYPE_CHECKING
 
 from studio_build.address import absolute_links, address_of
-from studio_build.console import BuildError
+from studio_build.console import run
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from pathlib import Path
 
     from studio_build.app_folder import Program
@@ -27,31 +24,18 @@ def write_python_package(program: Program, work: Path, out: Path) -> list[Path]:
     """
     tree, tools = work / "python-package", work / "hatchling"
     tree.mkdir()
-    archive = _run(["git", "-C", str(program.root), "archive", "--format=tar", "HEAD"])
-    _run(["tar", "--extract", "--directory", str(tree)], given=archive)
+    archive = run(["git", "-C", str(program.root), "archive", "--format=tar", "HEAD"])
+    run(["tar", "--extract", "--directory", str(tree)], given=archive)
     readme = tree / "README.md"
     text = readme.read_text(encoding="utf-8")
     links = absolute_links(text, address_of(program.root), program.version)
     readme.write_text(links, encoding="utf-8")
-    _run([sys.executable, "-m", "pip", "install", "-q", "--target", str(tools), "hatchling>=1.25"])
+    run([sys.executable, "-m", "pip", "install", "-q", "--target", str(tools), "hatchling>=1.25"])
     build = f"import sys; sys.path.insert(0, {str(tools)!r}); from hatchling.cli import hatchling"
     build += "; sys.exit(hatchling())"
-    _run(
+    run(
         [sys.executable, "-c", build, "build", "--directory", str(out)],
         folder=tree,
         environ={"SOURCE_DATE_EPOCH": str(program.epoch)},
     )
     return sorted(out.glob(f"gpu_studio-{program.version}*"))
-
-
-def _run(
-    command: Sequence[str],
-    given: bytes | None = None,
-    folder: Path | None = None,
-    environ: dict[str, str] | None = None,
-) -> bytes:
-    done = subprocess.run(command, input=given, cwd=folder, env={**os.environ, **(environ or {})},
-                          capture_output=True, check=False)  # fmt: skip
-    if done.returncode != 0:
-        raise BuildError(f"{command[0]}: {done.stderr.decode(errors='replace').strip()[-1000:]}")
-    return done.stdout

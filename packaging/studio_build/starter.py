@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import shlex
-import shutil
-import subprocess
 from typing import TYPE_CHECKING
 
-from studio_build.console import BuildError
+from studio_build.console import run
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -47,8 +45,8 @@ def _compile(program: Program, work: Path, target: Path, source: str, *flags: st
     resources, script = work / "starter.o", work / "version.rc"
     # The windres of mingw splits what -D gives at blanks: what needs quotes goes into a file.
     script.write_text(resource_script(program, target.name), encoding="ascii")
-    _run([f"{_TRIPLET}-windres", "-o", str(resources), str(script)])
-    _run(
+    run([f"{_TRIPLET}-windres", "-o", str(resources), str(script)])
+    run(
         [
             f"{_TRIPLET}-gcc", "-std=c11", "-Os", "-Wall", "-Wextra", "-Werror", "-DUNICODE",
             "-D_UNICODE", "-municode", *flags,
@@ -67,7 +65,7 @@ def sign_programs(programs: Sequence[Path], sign: str) -> None:
         BuildError: the command failed.
     """
     for path in programs:
-        _run([*shlex.split(sign), str(path)])
+        run([*shlex.split(sign), str(path)])
 
 
 def resource_script(program: Program, name: str) -> str:
@@ -81,11 +79,3 @@ def resource_script(program: Program, name: str) -> str:
         f'#define FILE_NAME "{name}"\n'
         f'#include "{own / "starter.rc"}"\n'
     )
-
-
-def _run(command: Sequence[str]) -> None:
-    if shutil.which(command[0]) is None:
-        raise BuildError(f"There is no {command[0]}: a compiler is in gcc-mingw-w64-x86-64.")
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        raise BuildError(f"{command[0]}: {done.stderr.strip()[-2000:]}")

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import fnmatch
 import re
-import subprocess
 import sys
 import zipfile
 from typing import TYPE_CHECKING
 
 from packaging.markers import Marker
 
-from studio_build.console import BuildError
+from studio_build.console import BuildError, run
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -172,11 +171,10 @@ def download(
         command += ["--platform", platform]
     if wheels is not None:
         command += ["--no-index", "--find-links", str(wheels)]
-    done = subprocess.run(command, capture_output=True, encoding="utf-8", check=False)
-    wanted.unlink()
-    if done.returncode != 0:
-        said = done.stderr.strip().splitlines() or ["pip said nothing"]
-        raise BuildError(f"The wheels for Python 3.{minor} could not be downloaded: {said[-1]}")
+    try:
+        run(command)
+    finally:
+        wanted.unlink()
 
 
 def unpack(wheel: Path, target: Path, system: str) -> None:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
 from typing import TYPE_CHECKING
 
-from studio_build.console import BuildError
+from studio_build.console import run
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -41,8 +40,6 @@ def compile_setup(
     Raises:
         BuildError: there is no NSIS, or it failed.
     """
-    if shutil.which("makensis") is None:
-        raise BuildError("There is no makensis: install Debian's nsis.")
     work = uninstaller.parent
     os.utime(uninstaller, (program.epoch, program.epoch))
     files, old = work / "files.nsh", work / "old.nsh"
@@ -71,10 +68,7 @@ def compile_setup(
         command.append("-XSetCompressor /FINAL zlib")
     command += [f"-D{name}={value}" for name, value in defines.items()]
     command.append(str(program.root / "packaging" / "windows" / "setup.nsi"))
-    environ = {**os.environ, "SOURCE_DATE_EPOCH": str(program.epoch), "LC_ALL": "C.UTF-8"}
-    done = subprocess.run(command, env=environ, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        raise BuildError(f"makensis: {(done.stdout + done.stderr).strip()[-2000:]}")
+    run(command, environ={"SOURCE_DATE_EPOCH": str(program.epoch), "LC_ALL": "C.UTF-8"})
     return target
 
 
