@@ -1,17 +1,14 @@
 import pytest
 
-from gpu_studio.core.messages.engine_messages import DescribeEngine
 from gpu_studio.model.pages import (
     BENCHMARK,
     DEVICES,
     LESSONS,
     MEMORY,
-    OVERVIEW,
     SWITCH,
     SWITCHER,
 )
 from gpu_studio.model.snippets import Snippets
-from tests.fakes.descriptions import described
 
 
 @pytest.fixture
@@ -41,12 +38,3 @@ def test_a_tab_with_pages_shows_the_code_of_the_one_in_front(snippets, qtbot):
     with qtbot.waitSignal(snippets.snippet_changed) as result:
         snippets.turn_to(LESSONS)
     assert result.args == ["# placed"] == [snippets.snippet]
-
-
-def test_the_engines_own_code_is_that_of_the_devices(studio, engines, qtbot):
-    engines.scripts[DescribeEngine] = [described(snippet="# what is here")]
-    studio.snippets.turn_to(DEVICES)
-    studio.snippets.turn_to(OVERVIEW)
-    studio.start()
-    qtbot.waitUntil(lambda: studio.session.is_free)
-    assert studio.snippets.snippet == "# what is here"

@@ -9,9 +9,6 @@ from typing import Any
 import pytest
 import system_libraries
 from system_libraries import (
-    FONT,
-    OFFSCREEN,
-    SCREEN,
     apt_command,
     missing_libraries,
 )
@@ -199,16 +196,6 @@ def test_the_portable_folder_alone_goes_into_the_menu(
     assert (done.returncode, entry.exists()) == (status, status == 0), done.stderr
     assert _started(app, "--remove-from-menu", HOME=str(tmp_path)).returncode == status
     assert not entry.exists()
-
-
-def test_a_real_screen_needs_more() -> None:
-    def missing(screen: bool, system: str, there: bool) -> dict[str, str]:
-        return missing_libraries(screen, system, lambda soname: there, lambda: there)
-
-    assert missing(False, "linux", False) == OFFSCREEN | FONT
-    assert missing(True, "linux", False) == OFFSCREEN | SCREEN | FONT
-    assert missing(True, "linux", True) == {}
-    assert missing(True, "win32", False) == {}
 
 
 def test_only_what_is_missing_is_named() -> None:

@@ -63,19 +63,6 @@ def test_the_log_is_opened_and_reported(
     assert shown == [f"Log: {log_path}"]
 
 
-@pytest.mark.parametrize("log_path", [None])
-def test_without_a_log_there_is_none_to_open(
-    window: QMainWindow, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert not action(window, "Open the log folder").isEnabled()
-    shown = []
-    monkeypatch.setattr(QMessageBox, "exec", lambda box: shown.append(box.informativeText()))
-    action(window, "About GPU Studio").trigger()
-    (result,) = shown
-    assert "Log" in result
-    assert "/" not in result
-
-
 def test_an_installed_program_reports_the_licenses_of_its_parts(
     window: QMainWindow, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -63,14 +63,6 @@ def test_the_longest_fills_its_track_and_the_others_are_to_scale(bars, theme):
     assert pixels(shown, theme, "track", 1)[-1] == pytest.approx(longest[-1], abs=1)
 
 
-def test_a_row_without_a_value_is_a_track(bars, theme):
-    shown = bars(PAIR[0], bar("GT 1030", "gpu0"))
-    assert not pixels(shown, theme, "gpu0", 1)
-    track, longest = pixels(shown, theme, "track", 1), pixels(shown, theme, "cpu", 0)
-    assert len(track) == pytest.approx(len(longest), abs=2)  # its edges are smoothed
-    assert shown.accessibleDescription() == "CPU: 8 ms; GT 1030: no result yet"
-
-
 def test_each_name_and_value_fits_into_the_least_width(bars):
     long = bar("GeForce RTX 4070 Ti", "gpu0", 1.0, "18.1 ms")
     shown = bars(*PAIR, long)
