@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import errno
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -18,7 +19,24 @@ from gpu_studio.builds.shelf import (
 )
 from gpu_studio.core.builds.record import BuildRecord, Wanted
 from gpu_studio.core.builds.trouble import TroubleError, TroubleKind
-from tests.builds.strange_files import put_strange
+
+_CONTENTS = {
+    "large": b" " * (2 << 20) + b"{}",
+    "no text": b"\xff\xfe{}",
+    "nested": b"[" * 100_000,
+}
+
+
+def put_strange(path, kind) -> None:
+    """Put a pipe, a folder, or a file with such contents there."""
+    if kind == "pipe":
+        if not hasattr(os, "mkfifo"):
+            pytest.skip("a pipe has no place in a folder")
+        os.mkfifo(path)
+    elif kind == "folder":
+        path.mkdir()
+    else:
+        path.write_bytes(_CONTENTS[kind])
 
 
 @pytest.fixture

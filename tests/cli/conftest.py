@@ -32,7 +32,7 @@ def environment(tmp_path):
 
 @pytest.fixture
 def engines_of(monkeypatch, tmp_path):
-    """Return engines that answer from scripts; the commands' log and history are the test's own."""
+    """Return engines that answer from scripts; the commands' history is the test's own."""
 
     def engines_of(scripts):
         engines = Engines(scripts)
@@ -41,15 +41,15 @@ def engines_of(monkeypatch, tmp_path):
             lambda environment, log_path: engines(environment),
         )
         monkeypatch.setattr("platformdirs.user_data_path", lambda *_, **__: tmp_path)
-        monkeypatch.setattr(cli, "_start_log", lambda: tmp_path / "log")
         return engines
 
     return engines_of
 
 
 @pytest.fixture
-def typed(capsys):
-    """Return what types a command: its exit status, its output and its errors."""
+def typed(capsys, monkeypatch, tmp_path):
+    """Return what types a command, with a log of its own: its exit status, output and errors."""
+    monkeypatch.setattr(cli, "_start_log", lambda: tmp_path / "log")
 
     def typed(*arguments):
         status = cli.main([*arguments])
@@ -80,14 +80,7 @@ def shared_engine(started_engine: ProcessEngine, monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.fixture
-def type_here(shared_engine, monkeypatch, tmp_path, capsys):
+def type_here(shared_engine, typed, monkeypatch, tmp_path):
     """Type a command in this process; its engine has started already."""
     monkeypatch.setattr("platformdirs.user_data_path", lambda *_, **__: tmp_path)
-    monkeypatch.setattr(cli, "_start_log", lambda: tmp_path / "log")
-
-    def type_here(*arguments):
-        status = cli.main(arguments)
-        output, errors = capsys.readouterr()
-        return subprocess.CompletedProcess(arguments, status, output, errors)
-
-    return type_here
+    return lambda *arguments: subprocess.CompletedProcess(arguments, *typed(*arguments))

@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from gpu_studio.cli import check
-from gpu_studio.cli import main as cli
 from gpu_studio.core.check.check_file import read_record
 from gpu_studio.core.check.check_folder import FOLDER_NAME, CheckFolder
 from gpu_studio.core.check.stages import stages_for
@@ -28,29 +27,22 @@ BOOT = "11111111-2222"
 
 
 @pytest.fixture
-def engines(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Engines:
-    """A PC with a card whose checks find nothing; log and results are the test's own."""
-    engines = Engines(
+def engines(engines_of: Any, monkeypatch: pytest.MonkeyPatch) -> Engines:
+    """A PC with a card whose checks find nothing."""
+    monkeypatch.setattr(check, "boot_mark", lambda: BOOT)
+    return engines_of(
         {
             DescribeEngine: [described_with_cuda()],
             RunCheck: lambda _engine, request: check_round(request),
         }
     )
-    monkeypatch.setattr(
-        "gpu_studio.cli.pc.ProcessEngine", lambda environment, log_path: engines(environment)
-    )
-    monkeypatch.setattr("platformdirs.user_data_path", lambda *_, **__: tmp_path)
-    monkeypatch.setattr(check, "boot_mark", lambda: BOOT)
-    monkeypatch.setattr(cli, "_start_log", lambda: tmp_path / "log")
-    return engines
 
 
 @pytest.fixture
-def type_in(engines: Engines, capsys: pytest.CaptureFixture[str]) -> Typed:
+def type_in(engines: Engines, typed: Any) -> Typed:
     def type_in(*arguments: str) -> tuple[int, str, str]:
-        status = cli.main(["check", *arguments])
-        captured = capsys.readouterr()
-        return status, captured.out.replace("\u202f", " "), captured.err
+        status, output, errors = typed("check", *arguments)
+        return status, output.replace("\u202f", " "), errors
 
     return type_in
 

@@ -1,26 +1,19 @@
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from gpu_studio.cli.main import main
 from tests.core.errors.test_memory_numbers import OWN, newer
 
 MIB, GIB = 1 << 20, 1 << 30
 
 
 @pytest.fixture
-def type_in(capfdbinary: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
-    monkeypatch.setattr("gpu_studio.cli.main._start_log", lambda: tmp_path / "log")
-
+def type_in(typed: Any) -> Any:
     def type_in(*arguments: str) -> tuple[int, list[str], str]:
-        status = main(["explain", *arguments])
-        sys.stdout.flush()
-        captured = capfdbinary.readouterr()
-        lines = captured.out.decode("utf-8").splitlines()
-        return status, lines, captured.err.decode("utf-8")
+        status, output, errors = typed("explain", *arguments)
+        return status, output.splitlines(), errors
 
     return type_in
 

@@ -1,13 +1,11 @@
 import json
 import pickle
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from gpu_studio.cli.main import main
 from gpu_studio.core.memory.presets import PRESETS
 from gpu_studio.core.messages.memory_messages import RunMemoryExperiment
 from tests.fakes.histories import TrainingHistory
@@ -18,17 +16,10 @@ MIB, GIB = 1 << 20, 1 << 30
 
 
 @pytest.fixture
-def type_in(
-    capfdbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> Callable[..., tuple[int, list[str], str]]:
-    monkeypatch.setattr("gpu_studio.cli.main._start_log", lambda: tmp_path / "log")
-
+def type_in(typed: Any) -> Callable[..., tuple[int, list[str], str]]:
     def type_in(*arguments: str) -> tuple[int, list[str], str]:
-        status = main(["memory", *arguments])
-        sys.stdout.flush()
-        captured = capfdbinary.readouterr()
-        lines = captured.out.decode("utf-8").splitlines()
-        return status, lines, captured.err.decode("utf-8")
+        status, output, errors = typed("memory", *arguments)
+        return status, output.splitlines(), errors
 
     return type_in
 
