@@ -65,12 +65,14 @@ class Watch:
         power_capped: whether its limit of power did.
         other_processes: whether other programs worked on it.
         card: a card, with its last reading and the fastest link seen so far.
+        clocks_mhz: the SM clock at each poll.
     """
 
     throttled: bool | None = None
     power_capped: bool | None = None
     other_processes: bool | None = None
     card: Device | None = None
+    clocks_mhz: Sequence[float] = ()
 
     @property
     def power_w(self) -> float | None:
@@ -163,6 +165,7 @@ class CardWatch(Watch):
     ) -> None:
         self._sensor = sensor
         self._uuid = uuid
+        self.clocks_mhz: list[float] = []
         self._reads_power = reads_power
         self._powers_w: list[float] = []
 
@@ -189,6 +192,8 @@ class CardWatch(Watch):
         if self.card is not None:
             telemetry = _with_faster_link(now, self.card.telemetry)
             self.card = msgspec.structs.replace(self.card, telemetry=telemetry)
+        if now.sm_clock_mhz is not None:
+            self.clocks_mhz.append(now.sm_clock_mhz)
         reasons = now.clock_event_reasons
         base_mhz = self.card.sm_clock_base_mhz if self.card else None
         slow = is_throttled(reasons, now.sm_clock_mhz, base_mhz)

@@ -35,7 +35,6 @@ from gpu_studio.core.messages.run_messages import (
     RunStopped,
     SamplesMeasured,
 )
-from gpu_studio.core.program_version import program_title
 from gpu_studio.core.protocol import decode_recorded, encode_all, messages_of
 from gpu_studio.core.tensors import LARGEST_SIZE
 from gpu_studio.core.units import format_duration, format_size
@@ -281,13 +280,16 @@ class RecordedPc(msgspec.Struct, frozen=True, kw_only=True):
     is_simulated: bool = False
 
 
-def header_of(pc: RecordedPc, described: EngineDescribed, recorded_at: str) -> RecordingHeader:
+def header_of(
+    pc: RecordedPc, described: EngineDescribed, recorded_at: str, program: str
+) -> RecordingHeader:
     """Return the first line of a recording.
 
     Args:
         pc: the PC that records.
         described: the recorded engine.
         recorded_at: the present time in ISO 8601.
+        program: this program with its version.
     """
     devices = ", ".join(dict.fromkeys(pc.cards)) or pc.processor
     place = f" with {short_name(pc.processor)}" if pc.cards else ""
@@ -297,7 +299,7 @@ def header_of(pc: RecordedPc, described: EngineDescribed, recorded_at: str) -> R
         driver_version=pc.driver_version,
         torch_version=described.torch_version,
         recorded_at=recorded_at,
-        source=program_title(),
+        source=program,
         pc=f"{pc.processor}, {pc.system}",
         is_simulated=pc.is_simulated,
     )

@@ -74,25 +74,40 @@ def is_steady(at_s: float, whole_s: float) -> bool:
     return at_s > whole_s / 2
 
 
-def unsteadiness(samples_s: Sequence[float]) -> str:
-    """Return why a run has not reached its sustained speed; empty if it has.
+def unsteadiness(samples_s: Sequence[float], clocks_mhz: Sequence[float] = ()) -> str:
+    """Return why a run has not reached its sustained speed; empty if it has, or nobody can tell.
 
     Args:
         samples_s: in the order of their measurement.
+        clocks_mhz: the card's SM clock during that time; empty if the driver does not report it.
     """
     if len(samples_s) < 2:
         return "one sample cannot show whether the speed lasts: give it more time"
-    half = len(samples_s) // 2
-    first, later = samples_s[:half], samples_s[-half:]
+    least, most = _change(samples_s)
+    if least or most:
+        slower = "slower" if least > 0 else "faster"
+        by = _between(least, most)
+        return f"the second half was {by} {slower} than the first: give it more time"
+    least, most = _change(clocks_mhz) if len(clocks_mhz) > 1 else (0.0, 0.0)
+    if least or most:
+        moved = "rose" if least > 0 else "fell"
+        return f"the card's clock {moved} by {_between(least, most)}: give it more time"
+    return ""
+
+
+def _change(numbers: Sequence[float]) -> tuple[float, float]:
+    """Return the 95 % interval of the change from the first half to the second, as a share.
+
+    Both ends are 0 if the interval holds no change, or the change is no larger than a steady one.
+    """
+    half = len(numbers) // 2
+    first, later = numbers[:half], numbers[-half:]
     first_median, later_median = (quantile(sorted(part), 0.5) for part in (first, later))
     (low, high), (later_low, later_high) = map(interval_of_rounds, (first, later))
-    # The 95 % interval of the change.
+    if low <= 0 or abs(later_median / first_median - 1) <= _STEADY_WITHIN:
+        return 0.0, 0.0
     least, most = later_low / high - 1, later_high / low - 1
-    if abs(later_median / first_median - 1) <= _STEADY_WITHIN or least <= 0 <= most:
-        return ""
-    slower = "slower" if least > 0 else "faster"
-    by = _between(least, most)
-    return f"the second half was {by} {slower} than the first: give it more time"
+    return (least, most) if least > 0 or most < 0 else (0.0, 0.0)
 
 
 def _between(least: float, most: float) -> str:

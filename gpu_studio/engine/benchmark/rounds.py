@@ -287,7 +287,8 @@ class MeasuredRun(ABC):
         found.sentences, found.lessons = call.findings(), call.lessons()
         found.doubts = call.doubts()
         if self._request.sustained:
-            reason = sustained.unsteadiness(found.samples_s)
+            assert found.watch is not None
+            reason = sustained.unsteadiness(found.samples_s, found.watch.clocks_mhz)
             found.doubts = {**found.doubts, **({"not steady": reason} if reason else {})}
 
     def _time(self, stopwatch: Stopwatch, call: Call) -> Iterator[Event]:

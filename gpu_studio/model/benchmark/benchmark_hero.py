@@ -30,7 +30,7 @@ from gpu_studio.model.benchmark.benchmark import result_label
 from gpu_studio.model.run_queue import WorkState
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from gpu_studio.core.benchmark.run import Run
     from gpu_studio.core.messages.run_messages import RunFinished, RunWorkload
@@ -66,6 +66,7 @@ def hero_of(
     *,
     chosen: Run | None = None,
     devices: Sequence[str] = (),
+    titles: Mapping[str, str] | None = None,
 ) -> Hero:
     """Return the line over the curves.
 
@@ -74,8 +75,9 @@ def hero_of(
         rows: name the devices.
         chosen: the selected run; it decides the size.
         devices: the addresses that Run would use, for the page before the first run.
+        titles: the workloads' titles by their names.
     """
-    words = _Words(benchmark, rows)
+    words = _Words(benchmark, rows, titles or {})
     if chosen is not None and chosen.result is not None:
         found = results_at_size(benchmark.results, chosen.result)
         assert found is not None
@@ -94,8 +96,10 @@ def hero_of(
 class _Words:
     """Turns results and runs into words, with the names of this PC."""
 
-    def __init__(self, benchmark: Benchmark, rows: Sequence[DeviceRow]) -> None:
-        self._benchmark, self._rows = benchmark, rows
+    def __init__(
+        self, benchmark: Benchmark, rows: Sequence[DeviceRow], titles: Mapping[str, str]
+    ) -> None:
+        self._benchmark, self._rows, self._titles = benchmark, rows, titles
 
     def of_results(self, found: SizeResults, *, elsewhere: bool = False) -> Hero:
         """Return the claim at a size; ``elsewhere`` adds a size at which the other side wins."""
@@ -210,7 +214,7 @@ class _Words:
         return " · ".join(filter(None, (text, recording)))
 
     def _work(self, work: RunFinished | RunWorkload, size: str, mode: str = "") -> str:
-        title = self._benchmark.title_of(work.workload)
+        title = self._titles.get(work.workload, work.workload)
         return " · ".join(part for part in (title, size, work.dtype, mode) if part)
 
 

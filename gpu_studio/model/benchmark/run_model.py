@@ -449,6 +449,7 @@ class RunModel(PageModel):
             self._studio.board.rows,
             chosen=self.selected,
             devices=self.plan.devices,
+            titles=self.benchmark.titles,
         )
 
     @property

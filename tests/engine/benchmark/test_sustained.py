@@ -89,6 +89,17 @@ def test_samples_that_stay_are_not():
     assert unsteadiness([*drifting[0], *drifting[1]]) == ""
 
 
+@pytest.mark.parametrize(
+    ("clocks_mhz", "words"),
+    [
+        ([1700.0] * 20 + [1500.0] * 20, "fell by 12 %"),
+        ([1500.0] * 20 + [1600.0] * 20, "rose by 7 %"),
+    ],
+)
+def test_a_clock_that_still_moves_is_in_doubt(clocks_mhz: list[float], words: str):
+    assert words in unsteadiness([1.0] * 40, clocks_mhz).replace("\u202f", " ")
+
+
 def test_a_result_says_how_long_the_device_had_worked(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(load, "_loads", {})
     monkeypatch.setattr(load, "_LONGEST_PAUSE_S", 3600.0)

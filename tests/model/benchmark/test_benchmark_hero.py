@@ -30,8 +30,9 @@ REFUSED = Failure(FailureKind.TOO_LARGE, "It needs 64 GiB, 3 GiB are free. Use a
 
 
 def shown(benchmark: Benchmark, chosen: Run | None = None, **changes: Any) -> Hero:
+    titles = {"elementwise": "Element by element"}
     pc = Inventory(devices=(cpu_device(), gt_1030_card(torch_index=0)))
-    return hero_of(benchmark, device_rows(pc, None), chosen=chosen, **changes)
+    return hero_of(benchmark, device_rows(pc, None), chosen=chosen, titles=titles, **changes)
 
 
 def test_the_question_names_a_card_only_where_pytorch_may_use_one(benchmark: Benchmark) -> None:
