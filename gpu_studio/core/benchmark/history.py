@@ -64,12 +64,15 @@ class HistoryList(msgspec.Struct, frozen=True):
 class History:
     """Keeps runs in a folder and reads them back.
 
+    A run that cannot be saved (a full disk, no permission) waits in memory for `save_waiting`.
+
     Args:
         folder: created with the first run; None keeps nothing.
     """
 
     def __init__(self, folder: Path | None) -> None:
         self.folder = folder
+        self._waiting: dict[str, KeptRun] = {}
 
     def keep(self, run: Run, kept_at: str) -> str:
         """Keep a finished run; return its key.
@@ -79,7 +82,7 @@ class History:
             kept_at: the present time in ISO 8601.
 
         Raises:
-            StudioError: the run could not be saved.
+            StudioError: the run could not be saved, and waits in memory.
         """
         return self.add(kept_of(run, kept_at))
 
@@ -87,8 +90,19 @@ class History:
         """Keep a run that is already in its kept form, such as an import; otherwise as `keep`."""
         moment = "".join(character for character in kept.kept_at[:19] if character.isdecimal())
         key = f"{moment or '0'}-{secrets.token_hex(4)}"
-        self._save(key, kept)
+        self._waiting[key] = kept
+        self.save_waiting()
         return key
+
+    def save_waiting(self) -> None:
+        """Save the runs that are only in memory.
+
+        Raises:
+            StudioError: one could not be saved; those after it wait as well.
+        """
+        for key, kept in [*self._waiting.items()]:
+            self._save(key, kept)
+            del self._waiting[key]
 
     def contents(self, most: int | None = None) -> HistoryList:
         """Return the newest runs, newest first.

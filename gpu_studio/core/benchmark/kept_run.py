@@ -112,6 +112,15 @@ def kept_of(run: Run, kept_at: str, name: str = "") -> KeptRun:
     )
 
 
+def run_of(kept: KeptRun) -> Run:
+    """Return a kept run as a finished one with its samples, to be drawn."""
+    import numpy as np  # 80 ms
+
+    run, samples_s = finished_run(kept.result), np.frombuffer(kept.samples, "<f8")
+    run.series.append(samples_s, samples_s.cumsum() * run.calls_per_sample)
+    return run
+
+
 def finished_run(result: RunFinished) -> Run:
     """Return a result from elsewhere as a run that is finished; it has no samples."""
     is_naive = result.details.naive is not None

@@ -16,6 +16,7 @@ from gpu_studio.core.benchmark.comparison import (
     MOST_SIDES,
     Side,
     compared_works,
+    difference,
     facts_of,
     headline,
     sides_of,
@@ -25,7 +26,7 @@ from gpu_studio.core.benchmark.comparison import (
     work_words,
 )
 from gpu_studio.core.benchmark.history import FOLDER_NAME, History, HistoryList
-from gpu_studio.core.benchmark.kept_run import encode_kept, without_card
+from gpu_studio.core.benchmark.kept_run import encode_kept, run_of, without_card
 from gpu_studio.core.benchmark.recording import Recording, recording_sentences
 from gpu_studio.core.benchmark.reference import experiment, experiment_rows, published_table
 from gpu_studio.core.benchmark.run import interval_words
@@ -87,6 +88,7 @@ class HistoryModel(PageModel):
     Signals:
         begun(): runs begin in Run: those of a recording, or of the published test.
         notified(Notice): what became of an action.
+        overlaid((str, Run)): a kept run is to be drawn in Run's plot under this label.
 
     Attributes:
         rows: the list by the rows' keys: opened files, this PC's last standard run, kept runs.
@@ -97,6 +99,7 @@ class HistoryModel(PageModel):
 
     begun = Signal()
     notified = Signal(object)
+    overlaid = Signal(object)
 
     def __init__(self, studio: Studio, benchmark: Benchmark, parent: QObject | None = None) -> None:
         super().__init__(HistoryChoices(), parent)
@@ -156,7 +159,8 @@ class HistoryModel(PageModel):
         return self._files.is_busy or self._reading.is_busy
 
     def on_seen(self) -> None:
-        """Read the folder, where others may have written."""
+        """Save what could not be saved, and read the folder, where others may have written."""
+        self._files.add(self._history.save_waiting)
         self.refresh()
 
     def refresh(self) -> None:
@@ -206,6 +210,18 @@ class HistoryModel(PageModel):
     def one_entry(self) -> HistoryEntry | None:
         """The kept run that is selected alone; None otherwise."""
         return self.selected[0].entry if len(self.selected) == 1 else None
+
+    def overlay(self) -> None:
+        """Draw the kept run that is selected alone in Run's plot, if its work is the same."""
+        entry, results = self.one_entry, self._benchmark.results
+        if entry is None:
+            return
+        reason = difference(results[-1], entry.header.result) if results else ""
+        if reason:
+            self._show_notice(Notice(reason, Tone.FAILURE))
+        else:
+            load = partial(self._history.load, entry.key)
+            self._files.add(load, self._on_loaded, keeps=False)
 
     def rename(self, name: str) -> None:
         """Give the run that is selected alone a name; an empty one removes it."""
@@ -387,6 +403,11 @@ class HistoryModel(PageModel):
 
     def _on_exported(self, path: Path) -> None:
         self._show_notice(Notice(f"Saved as {path}"))
+
+    def _on_loaded(self, kept: KeptRun) -> None:
+        recording = kept.result.recording
+        when = f"recorded: {recording}" if recording else kept.kept_at[:10]
+        self.overlaid.emit((f"{kept.name or kept.result.device_name}, {when}", run_of(kept)))
 
     def _on_delayed(self) -> None:
         if self._waiting:

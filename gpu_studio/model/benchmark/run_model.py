@@ -105,6 +105,7 @@ class RunModel(PageModel):
         self._explained: tuple[object, Explained] = (None, Explained())
         self.workloads: dict[str, WorkloadDescription] = {}
         self.selected: Run | None = None
+        self.overlay: tuple[str, Run] | None = None
         self.outcome = Notice()
         self._typed: dict[str, tuple[str, dict[str, str]]] = {}
         self._verdict: tuple[object, Notice] = (None, Notice())
@@ -437,7 +438,7 @@ class RunModel(PageModel):
     @property
     def has_curves(self) -> bool:
         """Whether there is something to draw."""
-        return bool(self.benchmark.runs)
+        return bool(self.benchmark.runs) or self.overlay is not None
 
     @property
     def hero(self) -> Hero:
@@ -570,6 +571,19 @@ class RunModel(PageModel):
         if run is not None:
             self.choose(view="time")
         self._show_code()
+        self.changed.emit()
+
+    def show_overlay(self, overlay: tuple[str, Run]) -> None:
+        """Draw a kept run behind the runs of the same work, under its label."""
+        self.overlay = overlay
+        self.select(None)
+        self.choose(view="time")
+        self.front_wanted.emit()
+
+    def clear(self) -> None:
+        """Remove all runs, and the kept one behind them."""
+        self.overlay = None
+        self.benchmark.clear()
         self.changed.emit()
 
     def on_notified(self, notice: Notice) -> None:

@@ -37,6 +37,7 @@ class BenchmarkTab(PagedTab):
         self.model.front_wanted.connect(self._show_runs)
         self._history.begun.connect(self._on_begun)
         self._history.notified.connect(self.model.on_notified)
+        self._history.overlaid.connect(self.model.show_overlay)
 
     def go_to(self, destination: Destination) -> None:
         """Compare the CPU and the cards, or open files."""

@@ -86,6 +86,9 @@ class HistoryPage(Page):
                     wide=1, deleted=m.delete,
                 ),
                 Flow(
+                    Press("Show in Run", m.overlay, name="history.overlay",
+                          enabled=lambda: m.one_entry is not None,
+                          tip="Show its samples in Run's plot behind those of the same work"),
                     Press("Rename…", self._rename, name="history.rename",
                           enabled=lambda: m.one_entry is not None),
                     Press(lambda: m.delete_words, m.delete, name="history.delete", icon="trash",

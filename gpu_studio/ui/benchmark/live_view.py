@@ -1,4 +1,4 @@
-"""Every sample of one run, or of each device's run at one size.
+"""Every sample of one run, or of each device's run at one size, with a kept run behind them.
 
 The x axis is the time since the first sample of this size; a bar on it says whose turn it was.
 """
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from gpu_studio.core.benchmark.run import Run
     from gpu_studio.core.benchmark.turns import Turn
+    from gpu_studio.core.series import Series
     from gpu_studio.model.benchmark.benchmark import Benchmark
     from gpu_studio.model.devices.device_board import DeviceBoard
     from gpu_studio.ui.theme import Theme
@@ -57,6 +58,7 @@ class LiveView(LivePlot):
         self.setAccessibleName("Time per call of every sample")
         self._benchmark, self._board = benchmark, board
         self._selected: Run | None = None
+        self._kept: Run | None = None
 
     def caption_of(self, selected: Run | None) -> str:
         """Return what the plot shows of one run, or of each device's latest, in words."""
@@ -75,8 +77,11 @@ class LiveView(LivePlot):
         each = "one call" if calls == 1 else f"the mean of {calls} calls"
         return f"{what} · each sample is {each}"
 
-    def show_runs(self, selected: Run | None) -> None:
-        """Show the samples of one run, or of each device's latest."""
+    def show_runs(self, selected: Run | None, overlay: tuple[str, Run] | None = None) -> None:
+        """Show the samples of one run, or of each device's latest; behind them a kept run.
+
+        Of other work than theirs, the kept run is not shown.
+        """
         if selected is not self._selected:
             self.show_all()
             self.show_curves({})  # restores the order
@@ -84,13 +89,17 @@ class LiveView(LivePlot):
         runs = self._runs_in_question(selected)
         named = [(self._label(run), run) for run in runs]
         turns = turns_of([run for run in runs if run.is_clocked])
+        self._kept = None
+        if overlay is not None and _is_same_work(runs, overlay[1]):
+            self._kept = overlay[1]
+            named.insert(0, overlay)
         self._show_samples(named, turns)
         # A bar shows whose turn it was.
         self.set_spans(
             [Span(turn.begin_s, turn.end_s, self._theme.run_role(turn.run)) for turn in turns]
         )
-        self._show_axes(runs)
-        self.set_levels([_level(*one, self._theme) for one in named if one[1].summary is not None])
+        self._show_axes(runs, [run.series for _, run in named if len(run.series)])
+        self.set_levels([self._level(*one) for one in named if one[1].summary is not None])
         medians = ", ".join(_median_words(*one) for one in named if one[1].summary is not None)
         self.setAccessibleDescription(f"{self.caption_of(selected)}: {medians or 'no samples yet'}")
 
@@ -109,15 +118,14 @@ class LiveView(LivePlot):
         for label, run in named:
             starts = [turn.first for turn in turns if turn.run is run and turn.first]
             dots = _CPU_DOTS if is_cpu(run.request.device) else _CARD_DOTS
-            curves[_key(run)] = Curve(
-                label, self._theme.run_role(run), partial(Pieces, run.series, starts),
+            curves["kept" if run is self._kept else _key(run)] = Curve(
+                label, self._role(run), partial(Pieces, run.series, starts),
                 dashed=run.request.transfers, dots=dots,
             )  # fmt: skip
         self.show_curves(curves)
 
-    def _show_axes(self, runs: Sequence[Run]) -> None:
+    def _show_axes(self, runs: Sequence[Run], shown: Sequence[Series]) -> None:
         """Show all samples, on an axis as long as the measurement of this size."""
-        shown = [run.series for run in runs if len(run.series)]
         end_s = max((float(one.times[-1]) for one in shown), default=0.0)
         if any(not run.state.is_over for run in runs):
             end_s = max(sum(run.request.timed_s for run in runs), _GROWTH * end_s)
@@ -125,6 +133,16 @@ class LiveView(LivePlot):
         if shown:
             lowest = min(float(one.values.min()) for one in shown)
             self.set_y_range(*_decades(lowest, max(float(one.values.max()) for one in shown)))
+
+    def _role(self, run: Run) -> str:
+        return "muted" if run is self._kept else self._theme.run_role(run)
+
+    def _level(self, label: str, run: Run) -> Level:
+        """Return a line at a run's median, with the device's name."""
+        assert run.summary is not None
+        median = format_duration(run.summary.median_s)
+        so_far = "" if run.state.is_over else " so far"
+        return Level(run.summary.median_s, f"{label} {median}{so_far}", self._role(run))
 
     def _label(self, run: Run) -> str:
         label = run_label(run, self._board.rows)
@@ -135,16 +153,16 @@ def _work(run: Run) -> Sequence[object]:
     return run.request.kind, run.request.size, run.recording
 
 
+def _is_same_work(runs: Sequence[Run], kept: Run) -> bool:
+    """Return whether a kept run can stand behind others: other work would not be comparable."""
+    ours, its = runs[-1].request if runs else kept.request, kept.request
+    names = ("workload", "size", "dtype", "cache", "sustained")
+    is_alike = all(getattr(ours, name) == getattr(its, name) for name in names)
+    return is_alike and ours.options.items() <= its.options.items()
+
+
 def _key(run: Run) -> str:
     return f"{run.request.device}{' with copies' if run.request.transfers else ''}"
-
-
-def _level(label: str, run: Run, theme: Theme) -> Level:
-    """Return a line at a run's median, with the device's name."""
-    assert run.summary is not None
-    median = format_duration(run.summary.median_s)
-    so_far = "" if run.state.is_over else " so far"
-    return Level(run.summary.median_s, f"{label} {median}{so_far}", theme.run_role(run))
 
 
 def _median_words(label: str, run: Run) -> str:

@@ -134,8 +134,8 @@ class RunPage(Page):
                 icon="file", tip="Watch runs from another PC",
             ),
             Press(
-                "Clear", m.benchmark.clear, name="clear", icon="trash",
-                shown=lambda: bool(m.benchmark.runs), enabled=lambda: not m.is_busy,
+                "Clear", m.clear, name="clear", icon="trash",
+                shown=lambda: m.has_curves, enabled=lambda: not m.is_busy,
                 tip="Remove these runs from the table",
             ),
             More(
@@ -403,7 +403,7 @@ class RunPage(Page):
 
     def _show_time(self, plot: LiveView) -> None:
         if self.plot is plot:
-            plot.show_runs(self.model.selected)
+            plot.show_runs(self.model.selected, self.model.overlay)
 
     def _show_sizes(self, plot: SizeView) -> None:
         if self.plot is plot:

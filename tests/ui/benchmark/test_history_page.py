@@ -38,8 +38,18 @@ from gpu_studio.ui.standard_page import ShareDialog
 from gpu_studio.ui.tabs import TABS
 from tests.core.benchmark.kept_runs import kept_run
 from tests.core.benchmark.standard_runs import paced_device, standard_run
-from tests.driving.benchmark import requests_of, run, wait_over
-from tests.driving.window import click, drop, find, open_tab, plain, text, wait_ready, wait_until
+from tests.driving.benchmark import drawn_keys, requests_of, run, wait_over
+from tests.driving.window import (
+    click,
+    drawn,
+    drop,
+    find,
+    open_tab,
+    plain,
+    text,
+    wait_ready,
+    wait_until,
+)
 from tests.fakes.pc import SteadySensors, two_cards
 from tests.ui.benchmark.answers import with_a_card
 
@@ -259,6 +269,12 @@ def test_runs_are_compared_named_shown_in_the_plot_and_deleted_after_asking(
     assert "40 samples" in text(ready, "benchmark.history.sentence")
     click(ready, "benchmark.history.rename")
     wait_until(lambda: rows(ready)[large[0]][1].startswith("<b>before</b>: "))
+
+    click(ready, "benchmark.history.overlay")
+    wait_until(lambda: len(drawn(ready, "benchmark.plot", "kept")[0]) == 40)
+    click(ready, "benchmark.clear")
+    assert "kept" not in drawn_keys(ready)
+    ready.go_to(Destination(page=HISTORY))
 
     click(ready, "benchmark.history.delete")
     delete = find(ready, "benchmark.history.delete", QPushButton)

@@ -6,7 +6,7 @@ from gpu_studio.core.notice import Notice, Tone
 from gpu_studio.model.benchmark.benchmark import Benchmark
 from gpu_studio.model.benchmark.history_model import HistoryModel
 from gpu_studio.model.studio import Studio
-from tests.model.benchmark.history.kept import folder_of, run
+from tests.model.benchmark.history.kept import choose, folder_of, run
 
 
 def test_every_finished_run_is_kept_once(
@@ -18,7 +18,7 @@ def test_every_finished_run_is_kept_once(
     assert len(list(folder_of(ready_studio).iterdir())) == 3
 
 
-def test_a_folder_that_takes_nothing_is_reported(
+def test_what_a_folder_does_not_take_is_saved_when_the_page_is_seen(
     qtbot: QtBot,
     benchmark: Benchmark,
     history: HistoryModel,
@@ -32,6 +32,23 @@ def test_a_folder_that_takes_nothing_is_reported(
     (notice,) = notices
     assert "Cannot save results" in notice.sentence
     assert notice.tone is Tone.FAILURE
+    folder.unlink()
+    history.on_seen()
+    qtbot.waitUntil(lambda: len(history.entries) == 1)
+
+
+def test_a_kept_run_is_shown_behind_the_same_work_alone(
+    qtbot: QtBot, benchmark: Benchmark, history: HistoryModel, notices: list[Notice]
+) -> None:
+    run(qtbot, benchmark, history, 64, 128)
+    choose(history, 64)
+    history.overlay()
+    assert "Not comparable: its size is 64" in notices[-1].sentence
+    choose(history, 128)
+    with qtbot.waitSignal(history.overlaid) as shown:
+        history.overlay()
+    _label, again = shown.args[0]
+    assert again.series.values.tolist() == benchmark.runs[1].series.values.tolist()
 
 
 def test_many_bad_files_are_reported_in_few_lines(
