@@ -107,7 +107,6 @@ def file(name: str, **facts: Any) -> DeviceFile:
 KFD, NODE = file("/dev/kfd"), file("/dev/dri/renderD128", slot=SLOT)
 CLOSED_KFD = file("/dev/kfd", may_open=False, group="render")
 NVIDIA_FILES = (file("/dev/nvidiactl"), file("/dev/nvidia0"), file("/dev/nvidia-uvm"))
-OPEN_580 = "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  580.82.09  Release Build"
 
 
 def signs(*files: DeviceFile, **facts: Any) -> Signs:

@@ -103,6 +103,19 @@ def test_the_mouse_reads_all_sensors_at_one_time(rows):
     assert text(rows, "devices.sensors.cursor") == ""
 
 
+def test_the_mouse_may_be_on_a_sensor_as_others_come(qtbot, theme, track, monkeypatch):
+    """It leaves what hides, as Qt says, and that reads all rows while some are not there yet."""
+    left = []
+    monkeypatch.setattr(Sparkline, "hideEvent", lambda line, _: left.append(line.leaveEvent(None)))
+    rows = SensorRows(theme)
+    qtbot.addWidget(rows)
+    rows.show_lines(lines_of(track)[:1], (), 60.0, "Last minute")
+    rows.show()
+    rows.show_lines(lines_of(track), (), 60.0, "Last minute")
+    assert left
+    assert sees(rows, "devices.sensor.temperature")
+
+
 def test_the_arrow_keys_read_them_too_and_escape_goes_back(rows):
     for _ in range(3):
         QTest.keyClick(rows, Qt.Key.Key_Left)
