@@ -130,31 +130,24 @@ def test_secure_boot_is_the_byte_behind_the_attributes(value, is_on, tmp_path):
     assert not has_secure_boot(tmp_path / "none")
 
 
-@pytest.mark.parametrize(
-    ("line", "version"),
-    [("7f0 r-xp 00000000 08:01 12 /usr/lib/libnvidia-ml.so.595.71.05", "595.71.05"),
-     ("7f0 r-xp 00000000 08:01 12 /usr/lib/libnvidia-ml.so.595.71.05 (deleted)", "595.71.05"),
-     ("7f0 r-xp 00000000 08:01 12 /usr/lib/libnvidia-ml.so.1", None), ("", None)],
-)  # fmt: skip
-def test_the_loaded_library_reports_its_version(line, version, tmp_path):
-    path = tmp_path / "maps"
-    path.write_text(f"7e0 r-xp 00000000 08:01 9 /usr/lib/libc.so.6\n{line}\n")
-    assert library_version(path) == version
-    assert library_version(tmp_path / "none") is None
+LIBRARY = "7f0 r-xp 00000000 08:01 12 /usr/lib/lib"
 
 
 @pytest.mark.parametrize(
-    ("line", "is_replaced"),
-    [("7f0 r-xp 00000000 08:01 12 /usr/lib/libnvidia-ml.so.595.71.05 (deleted)", True),
-     ("7f0 r-xp 00000000 08:01 12 /usr/lib/libnvidia-ml.so.1 (deleted)", True),
-     ("7f0 r-xp 00000000 08:01 12 /usr/lib/libnvidia-ml.so.595.71.05", False),
-     ("7f0 r-xp 00000000 08:01 12 /usr/lib/libc.so.6 (deleted)", False)],
+    ("name", "version", "is_replaced"),
+    [("nvidia-ml.so.595.71.05 (deleted)", "595.71.05", True),
+     ("nvidia-ml.so.595.71.05", "595.71.05", False), ("nvidia-ml.so.1 (deleted)", None, True),
+     ("c.so.6 (deleted)", None, False)],
 )  # fmt: skip
-def test_a_library_that_is_used_and_no_longer_on_the_disk_was_replaced(line, is_replaced, tmp_path):
+def test_the_loaded_library_has_a_version_and_may_be_gone_from_the_disk(
+    name, version, is_replaced, tmp_path
+):
     path = tmp_path / "maps"
-    path.write_text(f"7e0 r-xp 00000000 08:01 9 /usr/lib/libm.so.6\n{line}\n")
-    assert is_library_replaced(path) is is_replaced
-    assert not is_library_replaced(tmp_path / "none")
+    path.write_text(f"{LIBRARY}m.so.6\n{LIBRARY}{name}\n")
+    assert (library_version(path), is_library_replaced(path)) == (version, is_replaced)
+    assert (library_version(tmp_path / "none"), is_library_replaced(tmp_path / "none")) == (
+        None, False,
+    )  # fmt: skip
 
 
 def test_a_start_of_the_pc_has_its_mark(tmp_path: Path) -> None:

@@ -114,14 +114,6 @@ def test_memory_that_cannot_be_is_not_reported(total, used, free, reserved, expe
     assert (now.memory_used_bytes, now.memory_free_bytes, now.memory_reserved_bytes) == expected
 
 
-@pytest.mark.parametrize("used", [3 * _GIB, 2**64 - 4096, NAN])
-def test_a_process_with_more_memory_than_the_card_has_an_unknown_one(used):
-    card = card_of(ComputeRunningProcesses=[process(7, used)])
-    card.describe()
-    (listed,) = card.processes()
-    assert (listed.pid, listed.memory_bytes) == (7, None)
-
-
 @pytest.mark.parametrize("answer", [2**31, 2**63, -1, NAN, float("inf")])
 @pytest.mark.parametrize(
     ("question", "field"),

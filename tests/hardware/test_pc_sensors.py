@@ -108,14 +108,6 @@ def test_a_card_that_the_driver_leaves_out_is_listed_with_the_reason():
     assert card.address is None
 
 
-@pytest.mark.parametrize("answer", [0, 5])
-def test_the_first_utilization_of_the_cpu_is_not_reported(answer, monkeypatch):
-    monkeypatch.setattr("psutil.cpu_percent", lambda interval: float(answer))
-    source = sensors(FakeNvml())
-    assert source.inventory().cpu.telemetry.utilization_percent is None
-    assert source.reading().cpu.utilization_percent == answer
-
-
 def test_a_card_that_falls_asleep_stays_the_same_card():
     library = FakeNvml(GT_1030)
     adapters, is_asleep = [GT_1030_SLOT], [False]

@@ -122,12 +122,6 @@ def test_a_fault_in_the_drivers_library_is_not_reported():
     counters.close()
 
 
-@pytest.mark.parametrize("tenths", [0, 65535])
-def test_what_is_no_temperature_is_not_reported(tenths):
-    card = reader_of(FakeGdi32(temperature=tenths), FakePdh({})).card(SLOT)
-    assert card.telemetry().temperature_c is None
-
-
 @pytest.mark.parametrize("library", [object(), FakeGdi32(status=REFUSED)])
 def test_without_the_call_the_reason_is_a_sentence(library):
     with pytest.raises(DriverUnavailableError) as raised:

@@ -6,7 +6,6 @@ import msgspec
 
 from gpu_studio.core.devices.access import Obstacle
 from gpu_studio.core.devices.devices import Inventory, number_cards
-from gpu_studio.core.devices.findings import find
 from gpu_studio.core.messages.engine_messages import EngineDescribed, TorchCard
 from gpu_studio.model.devices.device_board import DeviceRow, device_rows, label_of
 from tests.fakes.descriptions import described, described_with_cuda
@@ -26,12 +25,6 @@ def numbered(inventory: Inventory, visible: str | None = None) -> Inventory:
 def card_of(engine: EngineDescribed | None, inventory: Inventory | None = None) -> DeviceRow:
     _, card = device_rows(inventory or numbered(gt_1030()), engine)
     return card
-
-
-def test_the_cpu_is_there_before_anything_was_found() -> None:
-    (row,) = device_rows(None, None)
-    assert (row.address, row.label, row.obstacle, row.reason) == ("cpu", "CPU", None, "")
-    assert row.is_cpu
 
 
 def test_a_card_that_pytorch_cannot_use_says_why() -> None:
@@ -58,16 +51,6 @@ def test_an_unreadable_card_says_what_the_system_says_of_it() -> None:
     inventory = msgspec.structs.replace(gt_1030(), devices=(gt_1030().cpu, lost))
     card = card_of(described(), inventory)
     assert (card.obstacle, card.reason) == (Obstacle.UNREADABLE, "The card has fallen off the bus.")
-
-
-def test_a_finding_says_what_to_do_about_an_obstacle() -> None:
-    inventory, engine = numbered(gt_1030()), described_with_cuda(arch_list=OTHER_ARCHITECTURES)
-    found = find(inventory, engine, system="Linux", machine="x86_64")
-    _, card = device_rows(inventory, engine, findings=found)
-    assert card.finding is not None
-    assert card.finding.code == "no_code_for_card"
-    assert card.reason == card.finding.sentence
-    assert "install the cu126 build" in card.reason
 
 
 def test_cards_that_only_the_engine_knows_are_rows_too() -> None:
