@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from functools import lru_cache, partial
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -289,7 +289,7 @@ class FitModel(PageModel):
         """The answer in the chosen way, or what to do for one."""
         way, fit = self.choices.way, self._fit
         if fit is not None:
-            return _answer_of(fit, self._is_cpu)
+            return fit.answer(is_ram=self._is_cpu)
         if way == HISTORY and self.history is not None:
             if self._replayed is not None:
                 return history_answer(self.history, self._replayed.found)
@@ -366,9 +366,3 @@ class FitModel(PageModel):
 
 def _asked(question: Question, is_over: Callable[[], bool]) -> Answer:
     return ask(question, call_child, is_over)
-
-
-@lru_cache(maxsize=1)
-def _answer_of(fit: ModelFit, is_ram: bool) -> FitAnswer:
-    """Return a model's answer; each part of the page asks for the same one."""
-    return fit.answer(is_ram=is_ram)

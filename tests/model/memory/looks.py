@@ -6,7 +6,6 @@ from tests.fakes.memory_answers import memory_read
 
 MIB = 1 << 20
 EXPERIMENT = RunMemoryExperiment(preset="gt1030", device="cuda:0", budget_bytes=1200 * MIB)
-ON_MODEL = RunMemoryExperiment(preset="gt1030", device="model:1996")
 
 
 def plain(text):
@@ -22,11 +21,6 @@ def parts(model):
 def now(model):
     """What the page Now shows of it."""
     return NowModel(model, model)
-
-
-def real(model):
-    """The choices that are devices of the PC."""
-    return [choice for choice in model.devices.choices if not choice.is_modelled]
 
 
 def idle(qtbot, studio):
