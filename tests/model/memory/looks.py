@@ -8,10 +8,6 @@ MIB = 1 << 20
 EXPERIMENT = RunMemoryExperiment(preset="gt1030", device="cuda:0", budget_bytes=1200 * MIB)
 
 
-def plain(text):
-    return text.replace("\u202f", " ")
-
-
 def parts(model):
     """The tank in MiB; empty before the first reading."""
     shown = model.tank.parts if model.tank is not None else ()

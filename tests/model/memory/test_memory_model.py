@@ -16,6 +16,7 @@ from gpu_studio.model.memory.engine_memory import (
 )
 from gpu_studio.model.memory.memory_model import MemoryModel, choice_title
 from gpu_studio.model.memory.oom_experiment import OomState
+from tests.driving.window import plain
 from tests.fakes.descriptions import described_with_cuda
 from tests.fakes.memory_answers import (
     memory_read,
@@ -29,7 +30,6 @@ from tests.model.memory.looks import (
     idle,
     now,
     parts,
-    plain,
 )
 
 

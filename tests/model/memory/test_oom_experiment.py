@@ -16,6 +16,7 @@ from gpu_studio.core.messages.run_messages import RunWorkload
 from gpu_studio.core.notice import Tone
 from gpu_studio.model.engine_session import EngineState
 from gpu_studio.model.memory.oom_experiment import OomState
+from tests.driving.window import plain
 from tests.fakes.descriptions import described_with_cuda
 from tests.fakes.memory_answers import (
     cache_emptied,
@@ -33,7 +34,6 @@ from tests.model.memory.looks import (
     idle,
     now,
     parts,
-    plain,
 )
 
 
