@@ -43,7 +43,6 @@ from gpu_studio.core.messages.run_messages import (
     RunWorkload,
     WorkloadDescription,
 )
-from gpu_studio.core.program_version import program_title
 from gpu_studio.core.texts import plain_text
 from gpu_studio.core.units import counted, format_duration, format_percent, format_rate, format_size
 from gpu_studio.hardware.cpu import are_cards_simulated, cpu_name
@@ -338,7 +337,7 @@ class Recorder:
         if not self._as_json and self._path is None:
             return
         self._described = described
-        self._header = header_of(self._pc(described, devices), described, now(), program_title())
+        self._header = header_of(self._pc(described, devices), described, now())
         if self._as_json:
             print_event(self._header)
             print_event(described_for_others(described, workloads))

@@ -182,7 +182,7 @@ class Dispatcher:
 
     def _run_in_turns(self, request: RunInTurns, stop: threading.Event) -> Iterator[Event]:
         from gpu_studio.engine.benchmark.race_timing import FinishLine
-        from gpu_studio.engine.benchmark.turns import TurnsClock, check_turns, in_turns
+        from gpu_studio.engine.benchmark.rounds import TurnsClock, check_turns, in_turns
 
         check_turns(request)
         together = {"turns": uuid.uuid4().hex, "line": FinishLine(), "clock": TurnsClock()}

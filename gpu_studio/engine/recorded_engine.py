@@ -24,8 +24,7 @@ from gpu_studio.core.messages.run_messages import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gpu_studio.core.benchmark.recorded_run import RecordedRun
-    from gpu_studio.core.benchmark.recording import Recording
+    from gpu_studio.core.benchmark.recording import RecordedRun, Recording
     from gpu_studio.core.messages.message import Event, Request
 
 

@@ -16,8 +16,7 @@ from gpu_studio.core.units import shown_moment
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from gpu_studio.core.benchmark.recorded_run import RecordedRun
-    from gpu_studio.core.benchmark.recording import Recording
+    from gpu_studio.core.benchmark.recording import RecordedRun, Recording
     from gpu_studio.core.benchmark.run import Run
     from gpu_studio.core.messages.message import Event
     from gpu_studio.core.messages.race_messages import RaceOutcome

@@ -11,10 +11,9 @@ import msgspec
 
 from gpu_studio.core.benchmark.claim import Outcome
 from gpu_studio.core.benchmark.options import mode_words
-from gpu_studio.core.benchmark.run import RunState
+from gpu_studio.core.benchmark.run import RunState, results_so_far
 from gpu_studio.core.benchmark.sizes import sizes_text
 from gpu_studio.core.benchmark.trust import trust_of
-from gpu_studio.core.benchmark.turns import results_so_far
 from gpu_studio.core.benchmark.verdict import (
     SizeResults,
     claims_by_size,

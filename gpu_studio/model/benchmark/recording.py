@@ -18,7 +18,6 @@ from gpu_studio.core.benchmark.recording import (
 from gpu_studio.core.device_name import is_cpu, name_at
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.messages.run_messages import RunFinished, RunWorkload  # noqa: TC001  # msgspec reads them
-from gpu_studio.core.program_version import program_title
 from gpu_studio.core.texts import listed
 from gpu_studio.model.engine_session import EngineSession
 from gpu_studio.model.run_queue import RunSource
@@ -142,5 +141,5 @@ def recording_from(
         driver_version=listed(drivers) if cards and drivers else None,
         is_simulated=studio.cards_are_simulated and bool(cards),
     )
-    header = header_of(recorded, described, recorded_at, program_title())
+    header = header_of(recorded, described, recorded_at)
     return recording_of(header, described, ours, frames)

@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from gpu_studio.core.benchmark.options import mode_words
-from gpu_studio.core.benchmark.turns import turns_of
+from gpu_studio.core.benchmark.run import turns_of
 from gpu_studio.core.device_name import is_cpu
 from gpu_studio.core.units import counted, format_duration
 from gpu_studio.model.benchmark.benchmark import run_label
@@ -22,8 +22,7 @@ if TYPE_CHECKING:
 
     from PySide6.QtWidgets import QWidget
 
-    from gpu_studio.core.benchmark.run import Run
-    from gpu_studio.core.benchmark.turns import Turn
+    from gpu_studio.core.benchmark.run import Run, Turn
     from gpu_studio.core.series import Series
     from gpu_studio.model.benchmark.benchmark import Benchmark
     from gpu_studio.model.devices.device_board import DeviceBoard

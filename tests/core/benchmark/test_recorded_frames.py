@@ -5,9 +5,8 @@ import msgspec
 import numpy as np
 import pytest
 
-from gpu_studio.core.benchmark import recorded_run
-from gpu_studio.core.benchmark.recorded_run import RecordedRun
-from gpu_studio.core.benchmark.recording import decode_recording
+from gpu_studio.core.benchmark import recording
+from gpu_studio.core.benchmark.recording import RecordedRun, decode_recording
 from gpu_studio.core.failure import StudioError
 from gpu_studio.core.messages.message import Message
 from gpu_studio.core.messages.race_messages import FrameReady, FramesOpened
@@ -79,7 +78,7 @@ def test_anything_else_is_refused_in_a_sentence(frames: list[Message]) -> None:
 def test_there_are_never_more_frames_than_can_be_read_soon(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(recorded_run, "MOST_FRAMES", 3)
+    monkeypatch.setattr(recording, "MOST_FRAMES", 3)
     assert len(frames_of(read(OPENED, *[ready()] * 3))) == 4
     with pytest.raises(StudioError, match="more than 3 frames"):
         read(OPENED, *[ready()] * 4)

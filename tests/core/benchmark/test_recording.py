@@ -327,7 +327,7 @@ def run_with(*events: Event, **changes: object) -> Run:
 
 
 def written(*runs: Run, pc: RecordedPc = PC) -> bytes:
-    header = header_of(pc, DESCRIBED, "2026-01-02T03:04:05+00:00", "GPU Studio 1")
+    header = header_of(pc, DESCRIBED, "2026-01-02T03:04:05+00:00")
     return recording_of(header, DESCRIBED, runs)
 
 

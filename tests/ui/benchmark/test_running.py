@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QLabel, QProgressBar, QPushButton
 
-from gpu_studio.core.failure import Failure, FailureKind
-from gpu_studio.core.messages.engine_messages import EngineEnded
-from gpu_studio.core.messages.run_messages import RunFailed, RunInTurns, RunWorkload
+from gpu_studio.core.messages.run_messages import RunInTurns, RunWorkload
 from gpu_studio.ui.plots.live_plot import LivePlot
 from tests.driving.benchmark import (
     cells,
@@ -17,25 +15,21 @@ from tests.driving.benchmark import (
     explain,
     headline,
     run,
-    select_row,
     trust,
     type_sizes,
     wait_over,
     wait_samples,
 )
-from tests.driving.window import click, drawn, find, numbers, text
-from tests.fakes.run_answers import run_events, samples_of, started
+from tests.driving.window import click, drawn, find, text
+from tests.fakes.run_answers import run_events, samples_of
 from tests.model.benchmark.plans import held_in_turns
 from tests.ui.benchmark.answers import hold, with_a_card
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from pytestqt.qtbot import QtBot
 
-    from gpu_studio.model.studio import Studio
     from gpu_studio.ui.benchmark.benchmark_tab import BenchmarkTab
-    from tests.fakes.scripted_engine import Engines, ScriptedEngine
+    from tests.fakes.scripted_engine import Engines
 
 
 @with_a_card
@@ -101,65 +95,6 @@ def test_each_sample_stands_at_its_time_and_a_bar_says_whose_turn_it_was(
     engines.latest.go()
     wait_over(ready)
     qtbot.waitUntil(lambda: plot.plot.plotItem.vb.viewRange()[0][1] < 3.0)
-
-
-def test_stop_keeps_what_was_measured(qtbot: QtBot, ready: BenchmarkTab, engines: Engines) -> None:
-    engines.scripts[RunWorkload] = hold
-    type_sizes(ready, "64, 128")
-    click(ready, "benchmark.run")
-    wait_samples(ready)
-    click(ready, "benchmark.stop")
-    wait_over(ready)
-    assert cells(ready, "Trust") == ["■ stopped"]
-    select_row(ready, 0)
-    assert "8 samples" in text(ready, "benchmark.details")
-    assert numbers(text(ready, "benchmark.progress.text"))[:2] == ["0", "2"]
-    assert numbers(text(ready, "benchmark.verdict")) == []
-    assert not find(ready, "benchmark.stop", QPushButton).isEnabled()
-    assert find(ready, "benchmark.run", QPushButton).isEnabled()
-
-
-def test_an_engine_that_dies_is_reported_and_run_goes_on(
-    qtbot: QtBot, ready: BenchmarkTab, engines: Engines, studio: Studio
-) -> None:
-    def crash(_engine: ScriptedEngine, request: RunWorkload) -> Iterator[Any]:
-        if request.size == 64:
-            yield from run_events(request)
-        else:
-            yield started(request)
-            yield EngineEnded(exit_code=-11)
-
-    engines.scripts[RunWorkload] = crash
-    run(ready, "64, 128, 256")
-    assert "signal 11" in text(ready, "benchmark.warning")
-    assert "Run" in text(ready, "benchmark.warning")
-    assert cells(ready, "Trust")[0].startswith("✔ checked")
-    assert cells(ready, "Trust")[1].startswith("✖ PyTorch")
-    engines.scripts[RunWorkload] = lambda _engine, request: run_events(request)
-    qtbot.waitUntil(find(ready, "benchmark.run", QPushButton).isEnabled)
-    run(ready, "128")
-    assert cells(ready, "Trust")[2].startswith("✔ checked")
-    assert text(ready, "benchmark.warning") == ""
-
-
-def test_a_refusal_is_a_row_with_its_sentence(
-    qtbot: QtBot, ready: BenchmarkTab, engines: Engines
-) -> None:
-    refusal = Failure(
-        FailureKind.TOO_LARGE, "It needs 64 GiB, 3 GiB are free.", "Traceback (most recent …"
-    )
-
-    def refuse(_engine: ScriptedEngine, request: RunWorkload) -> Iterator[Any]:
-        yield RunFailed(run_id=request.run_id, failure=refusal)
-
-    engines.scripts[RunWorkload] = refuse
-    run(ready, "64")
-    (stamp,) = cells(ready, "Trust")
-    assert stamp.startswith("✖")
-    assert text(ready, "benchmark.hero.work") == refusal.message
-    select_row(ready, 0)
-    assert refusal.message in text(ready, "benchmark.details")
-    assert "Traceback" not in text(ready, "benchmark.details")
 
 
 def test_a_doubt_shows_over_the_plot(qtbot: QtBot, ready: BenchmarkTab, engines: Engines) -> None:

@@ -23,7 +23,7 @@ from gpu_studio.core.messages.run_messages import (
 )
 from gpu_studio.engine.benchmark import race_timing, rounds
 from gpu_studio.engine.benchmark.race_timing import FinishLine, RaceTiming
-from gpu_studio.engine.benchmark.turns import in_turns
+from gpu_studio.engine.benchmark.rounds import in_turns
 from gpu_studio.engine.dispatcher import Dispatcher
 from gpu_studio.engine.stopwatch import CpuStopwatch
 from tests.engine.answers import ask, only, run_request

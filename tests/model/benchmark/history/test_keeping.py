@@ -9,15 +9,6 @@ from gpu_studio.model.studio import Studio
 from tests.model.benchmark.history.kept import choose, folder_of, run
 
 
-def test_every_finished_run_is_kept_once(
-    qtbot: QtBot, benchmark: Benchmark, history: HistoryModel, ready_studio: Studio
-) -> None:
-    run(qtbot, benchmark, history, 64, 128)
-    run(qtbot, benchmark, history, 256)
-    assert sorted(each.header.result.size for each in history.entries) == [64, 128, 256]
-    assert len(list(folder_of(ready_studio).iterdir())) == 3
-
-
 def test_what_a_folder_does_not_take_is_saved_when_the_page_is_seen(
     qtbot: QtBot,
     benchmark: Benchmark,
