@@ -112,24 +112,11 @@ def test_an_unreadable_line_is_answered_and_survived(child: EngineChild, line: b
     assert isinstance(child.ask(ReadMemory(device="cpu"))[-1], MemoryRead)
 
 
-def test_an_empty_line_is_nothing(child: EngineChild):
-    child.send(b"\n  \n")
-    assert isinstance(child.ask(ReadMemory(device="cpu"))[-1], MemoryRead)
-
-
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows sends no signal to one process")
 def test_an_interrupt_in_the_terminal_is_the_parents_business(child: EngineChild):
     child.ask(ReadMemory(device="cpu"))
     child.process.send_signal(signal.SIGINT)
     assert isinstance(child.ask(run_request())[-1], RunFinished)
-
-
-def test_the_end_of_its_input_ends_it_in_the_middle_of_a_run(start: Callable[..., EngineChild]):
-    child = start()
-    child.send(encode(run_request(budget_s=3600.0)))
-    while not isinstance(child.receive(), SamplesMeasured):
-        pass
-    assert child.end() == 0
 
 
 def test_the_end_of_its_input_ends_it_in_the_middle_of_a_call(start: Callable[..., EngineChild]):
@@ -178,14 +165,6 @@ def test_it_ends_after_an_error_that_no_process_survives(start: Callable[..., En
     assert failed.failure.fatal
     assert child.wait() == EXIT_FATAL
     assert "in sticky" in child.log.read_text()  # the trace is in the log
-
-
-def test_a_pytorch_that_cannot_be_loaded_is_reported(start: Callable[..., EngineChild]):
-    child = start("import sys\nsys.modules['torch'] = None\n")
-    (failed,) = child.ask(DescribeEngine())
-    assert isinstance(failed, RequestFailed)
-    assert failed.failure.message.startswith("PyTorch cannot be loaded: ")
-    assert child.wait() == EXIT_FATAL
 
 
 # Windows' loader says it with an OSError where a library of PyTorch's is missing.
