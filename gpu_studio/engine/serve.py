@@ -36,7 +36,7 @@ from gpu_studio.process.child_streams import take_over_stdin, take_over_stdout
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from gpu_studio.core.messages.message import Event, Message, Request
+    from gpu_studio.core.messages.message import Message, Request
 
 EXIT_FATAL = 70  # EX_SOFTWARE of sysexits.h: the parent starts a new engine
 _GRACE_S = 0.3
@@ -195,13 +195,9 @@ def _answer_all(inbox: Inbox, outbox: Outbox, dispatcher: Dispatcher) -> int:
             if event.ends(job):
                 inbox.finish()
             outbox.send(event)
-            if _is_fatal(event):
+            if isinstance(event, (RunFailed, RequestFailed)) and event.failure.fatal:
                 return EXIT_FATAL
     return 0
-
-
-def _is_fatal(event: Event) -> bool:
-    return isinstance(event, (RunFailed, RequestFailed)) and event.failure.fatal
 
 
 def main() -> int:

@@ -34,16 +34,6 @@ class Verification(msgspec.Struct, frozen=True):
         return f"{self.finding}: {' and '.join(self.compared)}"
 
 
-def explained_share(eps: float, numbers: int) -> float:
-    """Return the share of a result's norm by which rounding to ``eps`` explains an error.
-
-    Args:
-        eps: of the result's type, with the reference's where it counts.
-        numbers: how many the result has.
-    """
-    return eps * (_NORM_EPS + _CHANCE / math.sqrt(numbers))
-
-
 def within_rounding(off: float, allowed: float, compared: tuple[str, ...]) -> Verification:
     """Return whether a result is as near to float64 as its rounding allows; NaN is not.
 
@@ -80,7 +70,8 @@ def numbers_compared(
     if not each.verified:
         return each
     share = float(np.linalg.norm(off) / np.linalg.norm(expected))
-    explained = explained_share(eps, expected.size)
+    # The share of the norm that rounding explains.
+    explained = eps * (_NORM_EPS + _CHANCE / math.sqrt(expected.size))
     if share > explained:
         finding = f"all numbers together are off by {share:.1e}; rounding explains {explained:.1e}"
         return Verification(False, finding, compared)

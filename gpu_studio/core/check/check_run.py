@@ -268,7 +268,9 @@ class CheckRun(msgspec.Struct):
             return  # of the engine before the pause
         match event:
             case CheckStarted():
-                self._meet(event)
+                self.device, self.fingerprint = event.device, event.fingerprint
+                if is_cpu(event.fingerprint):  # each PC has one
+                    self.fingerprint = address_at(pc_of(self.plan.device), event.fingerprint)
             case CheckStageBegan():
                 self.has_begun = True
                 track = self._track(event.stage)
@@ -291,7 +293,11 @@ class CheckRun(msgspec.Struct):
             case CheckStageFinished():
                 self._finish_stage(event)
             case CheckRoundFinished():
-                self._end_round(is_stopped=event.is_stopped)
+                self.before_s = self.elapsed_s
+                if event.is_stopped:
+                    self.is_stopped = self.is_over = True
+                elif all(track.state == "finished" for track in self.stages):
+                    self.rounds_done += 1
             case RequestFailed() | EngineEnded():
                 self._lose(event)
 
@@ -354,12 +360,6 @@ class CheckRun(msgspec.Struct):
             verdict = "passed" if self.rounds_done else None
         track.leave(verdict, is_over=False)
 
-    def _meet(self, event: CheckStarted) -> None:
-        """Note whose check it is."""
-        self.device, self.fingerprint = event.device, event.fingerprint
-        if is_cpu(event.fingerprint):  # each PC has one
-            self.fingerprint = address_at(pc_of(self.plan.device), event.fingerprint)
-
     def _read(self, event: CheckVitalsRead) -> None:
         # Another PC's engine may send times that go back.
         before_s = self.readings[-1].at_s if self.readings else 0.0
@@ -403,13 +403,6 @@ class CheckRun(msgspec.Struct):
     def _move_to(self, round_at_s: float) -> None:
         """Note how long the round has run so far."""
         self.elapsed_s = max(self.elapsed_s, self.before_s + round_at_s)
-
-    def _end_round(self, *, is_stopped: bool) -> None:
-        self.before_s = self.elapsed_s
-        if is_stopped:
-            self.is_stopped = self.is_over = True
-        elif all(track.state == "finished" for track in self.stages):
-            self.rounds_done += 1
 
     def _lose(self, event: RequestFailed | EngineEnded) -> None:
         """Turn the end of the engine into the result of the stage that was running."""

@@ -131,11 +131,14 @@ def make_case(
         raise _bad(refusal)
     for mode, is_wanted in (("cold", cache == "cold"), ("transfers", transfers)):
         refuse_mode(description, mode, is_wanted)
+    chosen = options or {}
+    if refusal := options_refusal(description, chosen):
+        raise _bad(refusal)
     return Case(
         device=device,
         size=size,
         dtype=getattr(torch, dtype),
-        options=_completed(description, options or {}),
+        options={one.name: chosen.get(one.name, one.values[0]) for one in description.options},
         cache=cache,
         transfers=transfers,
         race=race,
@@ -195,12 +198,6 @@ def dtype_eps(name: str) -> float:
 def has_tf32(case: Case) -> bool:
     """Return whether the case's device can compute in TF32."""
     return accelerator_of(case.device).has_tf32(case.device)
-
-
-def _completed(description: WorkloadDescription, chosen: Mapping[str, str]) -> dict[str, str]:
-    if refusal := options_refusal(description, chosen):
-        raise _bad(refusal)
-    return {one.name: chosen.get(one.name, one.values[0]) for one in description.options}
 
 
 def _bad(sentence: str) -> StudioError:

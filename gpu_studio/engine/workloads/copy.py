@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from functools import partial
 from statistics import median
 from typing import Any
@@ -12,7 +11,7 @@ import torch
 from gpu_studio.core.benchmark.workloads import COPY
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.units import format_bytes
-from gpu_studio.engine.device import synchronize
+from gpu_studio.engine.device import synchronize, time_once
 from gpu_studio.engine.verification import Verification
 from gpu_studio.engine.workloads.call import Call, FunctionCall
 from gpu_studio.engine.workloads.case import Case, Work
@@ -96,13 +95,8 @@ class CopyCall(FunctionCall):
         self._case = case
 
     def parts_s(self) -> dict[str, float]:
-        times_s = []
-        for _ in range(_LOOKS):
-            start_s = time.perf_counter()
-            self()
-            synchronize(self._case.device)
-            times_s.append(time.perf_counter() - start_s)
-        return {_PARTS[_direction(self._case)]: median(times_s)}
+        seconds = median(time_once(self, self._case.device) for _ in range(_LOOKS))
+        return {_PARTS[_direction(self._case)]: seconds}
 
 
 def _direction(case: Case) -> str:

@@ -16,7 +16,7 @@ import torch
 from gpu_studio.core.benchmark.workloads import DATALOADER
 from gpu_studio.core.device_name import wait_line
 from gpu_studio.core.units import format_bytes, format_duration, format_percent
-from gpu_studio.engine.device import synchronize
+from gpu_studio.engine.device import synchronize, time_once
 from gpu_studio.engine.verification import Verification
 from gpu_studio.engine.workloads.call import Call
 from gpu_studio.engine.workloads.case import Case, Work
@@ -149,19 +149,13 @@ class DataloaderCall(Call):
         rounds: list[tuple[float, list[float]]] = []
         started_s = time.perf_counter()
         while len(rounds) < _MOST_ROUNDS:
-            rounds.append((self._whole_epoch_s(), self._split_epoch_s()))
+            rounds.append((time_once(self, self._case.device), self._split_epoch_s()))
             if time.perf_counter() - started_s >= _LONGEST_SPLITTING_S:
                 break
         self._whole_s = median(whole_s for whole_s, _ in rounds)
         seconds = sorted((one for _, one in rounds), key=sum)[len(rounds) // 2]
         self._split_s = sum(seconds)
         return dict(zip(PARTS, seconds, strict=True))
-
-    def _whole_epoch_s(self) -> float:
-        start_s = time.perf_counter()
-        self()
-        synchronize(self._case.device)
-        return time.perf_counter() - start_s
 
     def _split_epoch_s(self) -> list[float]:
         device, seconds = self._case.device, [0.0, 0.0, 0.0]

@@ -11,7 +11,7 @@ import torch
 
 from gpu_studio.core.benchmark.workloads import LAUNCH
 from gpu_studio.core.units import format_duration
-from gpu_studio.engine.device import accelerator_of
+from gpu_studio.engine.device import accelerator_of, time_once
 from gpu_studio.engine.workloads.case import Case, Work
 from gpu_studio.engine.workloads.workload import TensorWorkload, timed_script
 
@@ -52,7 +52,8 @@ class Launch(TensorWorkload):
     def findings(self, case: Case, function: Callable[[], object]) -> tuple[str, ...]:
         if not case.is_on_card:
             return ()
-        asking_s, waiting_s = _asking_s(case, function), _waiting_s(case, function)
+        asking_s = _asking_s(case, function)
+        waiting_s = median(time_once(function, case.device) for _ in range(_WAITS))
         return (
             f"Launching takes {format_duration(asking_s)} of the CPU's time; launching and waiting "
             f"for the card takes {format_duration(waiting_s)}. If the CPU needs less time for an "
@@ -81,16 +82,4 @@ def _asking_s(case: Case, function: Callable[[], object]) -> float:
             function()
         times_s.append((time.perf_counter() - start_s) / _ASKED_AT_ONCE)
     wait(device)
-    return median(times_s)
-
-
-def _waiting_s(case: Case, function: Callable[[], object]) -> float:
-    """Return the seconds until the card has finished a call and the CPU knows it."""
-    times_s = []
-    device, wait = case.device, accelerator_of(case.device).synchronize
-    for _ in range(_WAITS):
-        start_s = time.perf_counter()
-        function()
-        wait(device)
-        times_s.append(time.perf_counter() - start_s)
     return median(times_s)

@@ -20,7 +20,7 @@ from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.packed_frame import LARGEST_FRAME_SIDE
 from gpu_studio.core.race.pictures import LEARN, lake, wide_height
 from gpu_studio.engine.verification import Verification
-from gpu_studio.engine.workloads.case import Case, Work, dtype_eps, product_dtype
+from gpu_studio.engine.workloads.case import Case, Work, dtype_eps
 from gpu_studio.engine.workloads.drawing import Picture, TensorDrawing
 
 if TYPE_CHECKING:
@@ -70,10 +70,6 @@ class Learn(Picture):
             memory_bytes=(activations + 4 * pixels * _CHANNELS) * 4,
             longest_kernel=2.0 * pixels * HIDDEN * HIDDEN / operations,
         )
-
-    def computes_in(self, case: Case) -> str:
-        """Return the dtype of the hidden layers' products."""
-        return product_dtype(case)
 
     def prepare(self, case: Case) -> TensorDrawing:
         return LearnDrawing(case, photo_of(case))
