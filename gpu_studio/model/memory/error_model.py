@@ -82,7 +82,7 @@ class ErrorModel(PageModel):
         asked = self.choices.text.strip()
         if not self.is_seen or asked == self._asked:
             return
-        self._asked = asked
+        self._asked, self._reading.notice = asked, Notice()
         if asked:
             self._latest.ask(lambda _is_over: read_error(asked).answer)
         else:

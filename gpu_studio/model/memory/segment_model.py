@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from gpu_studio.core.memory.outcome import free_within
 from gpu_studio.core.memory.replay.replay_call import OpenedSegments, OpenSegments, ask
 from gpu_studio.core.memory.segments import map_of_segments
+from gpu_studio.core.notice import Notice
 from gpu_studio.core.texts import file_name
 from gpu_studio.core.units import counted, format_bytes
 from gpu_studio.model.latest import Latest
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
     from gpu_studio.core.memory.segments import SegmentMap
     from gpu_studio.core.messages.memory_messages import SegmentsRead
-    from gpu_studio.core.notice import Notice
     from gpu_studio.model.memory.memory_model import MemoryModel
 
 _log = logging.getLogger(__name__)
@@ -90,6 +90,7 @@ class SegmentModel(PageModel):
         """Leave an opened snapshot, or the moment of the experiment."""
         if self._opened is None:
             self._shows_now = True
+        self._file.notice = Notice()
         self._show(None)
 
     def open_snapshot(self, path: Path) -> None:
@@ -182,7 +183,7 @@ class SegmentModel(PageModel):
     # ── events ───────────────────────────────────────────────────────────────────────────────
 
     def _on_results(self) -> None:
-        self._shows_now = False
+        self._shows_now, self._file.notice = False, Notice()
         self._on_segments()
 
     def _on_segments(self) -> None:

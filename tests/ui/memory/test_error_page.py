@@ -108,6 +108,8 @@ def test_a_log_is_chosen_or_dropped(tab, studio, qtbot, tmp_path, monkeypatch):
     qtbot.waitUntil(lambda: "AMD" in verdict(page))
     page.model.open_file(tmp_path)
     qtbot.waitUntil(lambda: "Cannot read" in text(page, "memory.error.reason"))
+    paste(page, "RuntimeError: CUDA error: out of memory")
+    qtbot.waitUntil(lambda: not sees(page, "memory.error.reason"))
 
 
 def test_the_end_waits_for_the_reader_and_reads_no_more(tab, studio, monkeypatch, qtbot):
