@@ -114,7 +114,7 @@ class FakePdh:
     def PdhGetFormattedCounterArrayW(self, counter, _form, size, count, room):
         found = self.values.get(self.paths[counter.value - 1], {})
         count._obj.value = len(found)
-        size._obj.value = len(found) * ctypes.sizeof(counters_module._Item)
+        size._obj.value = len(found) * counters_module._ITEM.size
         if room is None:
             return ctypes.c_int32(counters_module._MORE_DATA).value
         items = ctypes.cast(room, ctypes.POINTER(ctypes.c_uint64))

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 import msgspec
 
 from gpu_studio.core.devices.devices import CUDA_BUILD, without_maker
+from gpu_studio.core.devices.gpu_chips import is_among
 from gpu_studio.core.resources import read_resource
 
 if TYPE_CHECKING:
@@ -30,11 +31,6 @@ class Chip(msgspec.Struct, frozen=True, kw_only=True):
     architecture: str
     compute_capability: str
     device_ids: tuple[str, ...]
-
-    def has(self, device_id: int) -> bool:
-        """Return whether a PCI device id belongs to this chip."""
-        ranges = (text.split("-") for text in self.device_ids)
-        return any(int(first, 16) <= device_id <= int(last, 16) for first, last in ranges)
 
 
 class KnownCard(msgspec.Struct, frozen=True, kw_only=True):
@@ -81,7 +77,7 @@ def chip_of(device_id: int | None) -> Chip | None:
     """Return the chip with a PCI device id; None if the table does not have it."""
     if device_id is None:
         return None
-    return next((chip for chip in _table().chips if chip.has(device_id)), None)
+    return next((chip for chip in _table().chips if is_among(chip.device_ids, device_id)), None)
 
 
 def chip_of_card(card: Device) -> Chip | None:

@@ -36,10 +36,6 @@ class GpuChip(msgspec.Struct, frozen=True, kw_only=True):
     products: str
     device_ids: tuple[str, ...] = ()
 
-    def has(self, device_id: int) -> bool:
-        """Return whether a PCI device id belongs to this chip."""
-        return any(first <= device_id <= last for first, last in map(_ends, self.device_ids))
-
 
 class _Table(msgspec.Struct, frozen=True, kw_only=True):
     chips: tuple[GpuChip, ...]
@@ -54,7 +50,9 @@ def gpu_chip(maker: str, device_id: int | None) -> GpuChip | None:
     """
     if device_id is None:
         return None
-    return next((c for c in _table().chips if c.maker == maker and c.has(device_id)), None)
+    return next(
+        (c for c in _table().chips if c.maker == maker and is_among(c.device_ids, device_id)), None
+    )
 
 
 def chip_for_target(target: str) -> GpuChip | None:
@@ -73,9 +71,10 @@ def gfx_target(version: int) -> str:
     return f"gfx{major}{minor}{stepping:x}"
 
 
-def _ends(text: str) -> tuple[int, int]:
-    first, _, last = text.partition("-")
-    return int(first, 16), int(last or first, 16)
+def is_among(ids: Iterable[str], device_id: int) -> bool:
+    """Return whether a PCI device id is one of those, or in a range of them: ``1d01-1d12``."""
+    ends = ((first, last or first) for first, _, last in (text.partition("-") for text in ids))
+    return any(int(first, 16) <= device_id <= int(last, 16) for first, last in ends)
 
 
 @cache

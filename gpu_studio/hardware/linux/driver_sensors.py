@@ -257,11 +257,8 @@ class Hwmon:
 
     def celsius(self, labels: Labels) -> float | None:
         """Return the temperature with the first of these labels that has a possible one."""
-        for number in self._numbers("temp", labels):
-            value = self._number(f"temp{number}_input", 1, _HOTTEST_MILLIDEGREES)
-            if value is not None:
-                return value / 1000
-        return None
+        value = self._first("temp", labels, ("input",), 1, _HOTTEST_MILLIDEGREES)
+        return None if value is None else value / 1000
 
     def hottest_celsius(self, beginning: str) -> float | None:
         """Return the highest temperature whose label begins so: ``vram_ch_``."""
@@ -273,28 +270,17 @@ class Hwmon:
 
     def watts(self, labels: Labels) -> float | None:
         """Return the power: its average, its present value, or the energy since the last call."""
-        for number in self._numbers("power", labels):
-            for attribute in ("average", "input"):
-                value = self._number(f"power{number}_{attribute}", 0, _MOST_MICROWATTS)
-                if value is not None:
-                    return value / 1e6
-        return self._watts_by_energy(labels)
+        value = self._first("power", labels, ("average", "input"), 0, _MOST_MICROWATTS)
+        return self._watts_by_energy(labels) if value is None else value / 1e6
 
     def limit_watts(self, labels: Labels) -> float | None:
         """Return the limit of the power that `watts` returns."""
-        for number in self._numbers("power", labels):
-            for attribute in ("cap", "max"):
-                value = self._number(f"power{number}_{attribute}", 1, _MOST_MICROWATTS)
-                if value is not None:
-                    return value / 1e6
-        return None
+        value = self._first("power", labels, ("cap", "max"), 1, _MOST_MICROWATTS)
+        return None if value is None else value / 1e6
 
     def megahertz(self, labels: Labels) -> float | None:
-        for number in self._numbers("freq", labels):
-            value = self._number(f"freq{number}_input", 0, _HIGHEST_HERTZ)
-            if value is not None:
-                return value / 1e6
-        return None
+        value = self._first("freq", labels, ("input",), 0, _HIGHEST_HERTZ)
+        return None if value is None else value / 1e6
 
     def fan_rpm(self) -> float | None:
         """Return the speed of the fastest fan."""
@@ -334,6 +320,14 @@ class Hwmon:
     def _numbers(self, kind: str, labels: Labels) -> Sequence[int]:
         sensors = self._sensors.get(kind, ())
         return [number for label in labels for number, known in sensors if known == label]
+
+    def _first(
+        self, kind: str, labels: Labels, attributes: Sequence[str], least: int, most: int
+    ) -> int | None:
+        """Return the first possible value of the sensors of a kind, by their labels."""
+        names = (f"{kind}{n}_{one}" for n in self._numbers(kind, labels) for one in attributes)
+        values = (self._number(name, least, most) for name in names)
+        return next((value for value in values if value is not None), None)
 
     def _number(self, name: str, least: int, most: int) -> int | None:
         if name not in self._files:

@@ -80,9 +80,9 @@ class LinuxReader(CardReader):
         return self._cards[adapter.slot]
 
     def _card(self, adapter: DisplayAdapter) -> LinuxCard:
-        if self._tree.is_copy:
-            return LinuxCard(self._tree, adapter)
         card = LinuxCard(self._tree, adapter)
+        if self._tree.is_copy:
+            return card
         slot = adapter.folder.rpartition("/")[2]
         clients = CardClients(slot, bool(card.is_integrated), self._descriptors)
         return LinuxCard(self._tree, adapter, clients, operating_system.release())
@@ -95,8 +95,7 @@ _INTEGRATED_FORMATS = (2, 3)
 # Where Intel's processors have their own graphics, and where no card can be.
 _INTEGRATED_SLOT = "00000000:00:02.0"
 # PCI Express Base Specification: transfers per second of a lane, by generation.
-_GENERATIONS = {"2.5": 1, "5": 2, "5.0": 2, "8": 3, "8.0": 3, "16": 4, "16.0": 4, "32": 5,
-                "32.0": 5, "64": 6, "64.0": 6}  # fmt: skip
+_GENERATIONS = {2.5: 1, 5.0: 2, 8.0: 3, 16.0: 4, 32.0: 5, 64.0: 6}
 _SPEED = re.compile(r"(\d+(?:\.\d)?) GT/s")
 _MOST_LANES = 32
 _BRIDGE_CLASS = 0x0604
@@ -123,7 +122,7 @@ def link_of(tree: SysTree, device: str, which: str) -> PcieLink:
     """
     folder = _slot_side(tree, device)
     found = _SPEED.match(tree.text(f"{folder}/{which}_link_speed") or "")
-    generation = _GENERATIONS.get(found[1]) if found else None
+    generation = _GENERATIONS.get(float(found[1])) if found else None
     width = tree.number(f"{folder}/{which}_link_width", 1, _MOST_LANES)
     link = PcieLink(generation, width)
     if not generation or not width or (folder == device and _is_placeholder(tree, device, link)):

@@ -20,8 +20,7 @@ from gpu_studio.hardware.windows.d3dkmt import D3dkmtError, open_adapters
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-
-from gpu_studio.hardware.windows.d3dkmt import KernelAdapter
+    from gpu_studio.hardware.windows.d3dkmt import KernelAdapter
 
 _LIBRARY = "pdh"
 _AS_DOUBLE = 0x200 | 0x8000  # PDH_FMT_DOUBLE, and without an end at 100
@@ -48,15 +47,8 @@ _LOOK_AGAIN_S = 5.0
 _MOST_NAMES = 1 << 14
 
 
-class _Value(ctypes.Structure):
-    _fields_ = (("status", ctypes.c_uint32), ("value", ctypes.c_double))
-
-
-class _Item(ctypes.Structure):
-    _fields_ = (("name", ctypes.c_wchar_p), ("value", _Value))
-
-
-_ITEM = struct.Struct("=QI4xd")  # the same, read many times faster: 64-bit Windows
+# PDH_FMT_COUNTERVALUE_ITEM_W of 64-bit Windows: where the name is, the status, the value.
+_ITEM = struct.Struct("=QI4xd")
 
 
 class _Instance(NamedTuple):
@@ -143,9 +135,7 @@ class GraphicsCounters:
 
     def _add_loads(self, uses: dict[str, AdapterUse]) -> None:
         items = self._items(_LOAD)
-        if (
-            len(items) != self._load_count
-        ):  # the names of idle engines are read only if some are new
+        if len(items) != self._load_count:  # only then, the names of idle engines are read
             self._load_count, self._tells_apart = len(items), {}
             for one, _ in _named(items):
                 is_so = _is_compute(one) or self._tells_apart.get(one.luid, False)
