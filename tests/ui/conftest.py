@@ -1,6 +1,7 @@
-"""The letters in which every page must be readable, and a shown window."""
+"""The letters in which every page must be readable, and windows."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 from PySide6.QtCore import QCoreApplication, QEvent
@@ -8,10 +9,15 @@ from PySide6.QtGui import QFont, QFontDatabase
 from PySide6.QtWidgets import QApplication, QBoxLayout, QLayout
 from pytestqt.qtbot import QtBot
 
+from gpu_studio.app import build_window
+from gpu_studio.core.devices.devices import Inventory
+from gpu_studio.model.settings import Settings
 from gpu_studio.model.studio import Studio
 from gpu_studio.ui import theme
 from gpu_studio.ui.main_window import MainWindow
 from gpu_studio.ui.theme import Theme
+from tests.fakes.pc import SteadySensors, cpu_only
+from tests.fakes.scripted_engine import Engines
 
 # Per cent of the letters' own width, and points: the two extremes, and what is usual.
 LETTERS = ((85, 9.0), (100, 10.0), (125, 13.0))
@@ -87,6 +93,28 @@ def letters(
     QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete.value)
     qapp.setStyleSheet("")  # not the one before: see `fresh_style`
     qapp.setFont(before)
+
+
+@pytest.fixture
+def make_window(
+    qapp: QApplication, engines: Engines, settings: Settings
+) -> Iterator[Callable[..., MainWindow]]:
+    """Build whole windows over scripted engines and sensors, not yet shown."""
+    made = []
+
+    def make(inventory: Inventory | None = None, **options: Any) -> MainWindow:
+        usual = {
+            "engine_factory": engines,
+            "sensor_source": SteadySensors(inventory or cpu_only()),
+            "settings": settings,
+        }
+        made.append(build_window(**(usual | options)))
+        return made[-1]
+
+    yield make
+    for window in made:
+        window.close()
+        window.deleteLater()
 
 
 @pytest.fixture

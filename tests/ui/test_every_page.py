@@ -1,7 +1,7 @@
 """What holds for each page of the window; the records of its tabs say which pages there are."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -34,7 +34,6 @@ from PySide6.QtWidgets import (
 from pytestqt.qtbot import QtBot
 from shiboken6 import isValid
 
-from gpu_studio.app import build_window
 from gpu_studio.core.devices.devices import Inventory
 from gpu_studio.core.devices.finding import Finding
 from gpu_studio.core.notice import Action
@@ -79,15 +78,12 @@ def open_window(
     scripts: dict[type, Any],
     qtbot: QtBot,
     engines: Engines,
-    settings: Settings,
-) -> Iterator[Open]:
-    windows = []
-
+    make_window: Callable[..., MainWindow],
+) -> Open:
     def opened(inventory: Inventory) -> MainWindow:
         engines.scripts |= scripts
         sensors = SteadySensors(inventory)
-        window = build_window(engine_factory=engines, sensor_source=sensors, settings=settings)
-        windows.append(window)
+        window = make_window(sensor_source=sensors)
         window.show()
         studio = window.findChild(Studio)
         wait_ready(studio)
@@ -95,10 +91,7 @@ def open_window(
             sensors.send(reading(inventory, 1.0))
         return window
 
-    yield opened
-    for window in windows:
-        window.close()
-        window.deleteLater()
+    return opened
 
 
 @pytest.fixture

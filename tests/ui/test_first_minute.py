@@ -1,7 +1,6 @@
 import pytest
 from PySide6.QtWidgets import QPushButton, QTabBar, QTabWidget
 
-from gpu_studio.app import build_window
 from gpu_studio.core.benchmark.plan import planned_s
 from gpu_studio.core.messages.engine_messages import DescribeEngine
 from gpu_studio.core.messages.run_messages import RunWorkload
@@ -19,29 +18,21 @@ from tests.driving.window import (
     wait_until,
 )
 from tests.fakes.descriptions import described, described_for, described_with_cuda
-from tests.fakes.pc import SteadySensors, cpu_only, gt_1030, two_cards
+from tests.fakes.pc import cpu_only, gt_1030, two_cards
 from tests.fakes.race_answers import race_run
 
 
 @pytest.fixture
-def make_window(engines, settings):
-    collected = []
-
-    def make(inventory, description):
+def open_window(make_window, engines):
+    def opened(inventory, description):
         engines.scripts[DescribeEngine] = [description]
-        window = build_window(
-            engine_factory=engines, sensor_source=SteadySensors(inventory), settings=settings
-        )
-        collected.append(window)
+        window = make_window(inventory)
         window.show()
         wait_ready(window.findChild(Studio))
         wait_until(find(window, "devices.compare").isEnabled)  # a page follows what it tells
         return window
 
-    yield make
-    for window in collected:
-        window.close()
-        window.deleteLater()
+    return opened
 
 
 def requests_of(engines) -> list[RunWorkload]:
@@ -52,9 +43,9 @@ def requests_of(engines) -> list[RunWorkload]:
     ("inventory", "cards"), [(gt_1030(), 1), (two_cards(), 2)], ids=["one card", "two cards"]
 )
 def test_one_click_compares_the_cpu_and_the_cards_and_shows_the_result(
-    make_window, engines, qtbot, inventory, cards
+    open_window, engines, qtbot, inventory, cards
 ):
-    window = make_window(inventory, described_with_cuda(device_count=cards))
+    window = open_window(inventory, described_with_cuda(device_count=cards))
     assert "GPU" in find(window, "devices.compare", QPushButton).text()
     sentence = numbers(text(window, "devices.compare.note"))
     click(window, "devices.compare")
@@ -79,10 +70,10 @@ def test_one_click_compares_the_cpu_and_the_cards_and_shows_the_result(
     ids=["no card", "a card"],
 )
 def test_one_click_races_and_ends_with_a_sentence_and_two_pictures(
-    make_window, engines, tmp_path, inventory, devices
+    open_window, engines, tmp_path, inventory, devices
 ):
     engines.scripts[RunWorkload] = lambda _engine, request: race_run(request)
-    window = make_window(inventory, described_for(inventory))
+    window = open_window(inventory, described_for(inventory))
     has_cards = bool(inventory.cards)
     assert ("GPU" in find(window, "devices.race", QPushButton).toolTip()) is has_cards
     click(window, "devices.race")
@@ -96,8 +87,8 @@ def test_one_click_races_and_ends_with_a_sentence_and_two_pictures(
     assert gray(tab, "right") > 0
 
 
-def test_a_pc_without_a_card_is_offered_what_runs_in_the_window(make_window):
-    window = make_window(cpu_only(), described())
+def test_a_pc_without_a_card_is_offered_what_runs_in_the_window(open_window):
+    window = open_window(cpu_only(), described())
     assert sees(window, "devices.compare")
     assert not sees(window, "devices.verdict.command")
     assert not sees(window, "banner.command")

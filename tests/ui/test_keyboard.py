@@ -1,5 +1,3 @@
-from collections.abc import Iterator
-
 import pytest
 from PySide6.QtCore import QPoint, QPointF, Qt
 from PySide6.QtGui import QAction, QColor, QWheelEvent
@@ -14,7 +12,6 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from gpu_studio.app import build_window
 from gpu_studio.core.messages.engine_messages import DescribeEngine
 from gpu_studio.core.messages.pitfall_messages import RunPitfall
 from gpu_studio.core.messages.run_messages import RunWorkload
@@ -33,23 +30,19 @@ from tests.fakes.switching_answers import pitfall, pitfall_finished
 
 
 @pytest.fixture
-def window(pages_on_sight, qtbot, engines, settings):
+def window(pages_on_sight, qtbot, engines, make_window):
     """The window on a PC with two cards, in front."""
     engines.scripts[DescribeEngine] = [
         described_with_cuda(device_count=2, pitfalls=(pitfall("mixed_devices"),))
     ]
     engines.scripts[RunWorkload] = lambda _engine, request: run_events(request)
-    created = build_window(
-        engine_factory=engines, sensor_source=SteadySensors(two_cards()), settings=settings
-    )
+    created = make_window(two_cards())
     studio = created.findChild(Studio)
     with qtbot.waitActive(created):
         created.show()
         created.activateWindow()
     qtbot.waitUntil(lambda: studio.session.is_free and studio.sensors.inventory is not None)
-    yield created
-    created.close()
-    created.deleteLater()
+    return created
 
 
 def key(qtbot, window: MainWindow, *keys, ctrl: bool = False) -> None:
@@ -157,20 +150,18 @@ def test_the_focus_is_a_ring_of_two_pixels_inside_the_border(qtbot, theme, is_pr
 
 
 @pytest.fixture
-def window_of_all_pages(pages_on_sight, qtbot, engines, settings) -> Iterator[MainWindow]:
+def window_of_all_pages(pages_on_sight, qtbot, engines, make_window) -> MainWindow:
     """The window_of_all_pages on a PC with two cards, before any result."""
     engines.scripts |= scripts_of_all_pages()
     sensors = SteadySensors(two_cards())
-    created = build_window(engine_factory=engines, sensor_source=sensors, settings=settings)
+    created = make_window(sensor_source=sensors)
     created.resize(1280, 800)
     created.show()
     studio = created.findChild(Studio)
     qtbot.waitUntil(lambda: studio.session.is_free and studio.sensors.inventory is not None)
     with qtbot.waitSignal(studio.sensors.reading_taken):
         sensors.send(reading(two_cards(), 1.0))
-    yield created
-    created.close()
-    created.deleteLater()
+    return created
 
 
 def test_lists_open_whole_each_time_and_leave_the_wheel_to_the_page(qtbot, window_of_all_pages):

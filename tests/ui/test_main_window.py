@@ -8,12 +8,11 @@ from PySide6.QtWidgets import (
     QTabWidget,
 )
 
-from gpu_studio.app import build_window
 from gpu_studio.core.messages.engine_messages import DescribeEngine
 from gpu_studio.core.program_form import typed
 from gpu_studio.model.engine_session import EngineState
 from gpu_studio.model.pages import MEMORY
-from gpu_studio.model.settings import Choices, Settings
+from gpu_studio.model.settings import Choices
 from gpu_studio.model.studio import Studio
 from gpu_studio.ui.diagnostics_dialog import DiagnosticsDialog
 from gpu_studio.ui.main_window import MainWindow, show_unexpected
@@ -29,28 +28,6 @@ from tests.driving.window import (
 )
 from tests.fakes.descriptions import described_with_cuda
 from tests.fakes.pc import SteadySensors, cpu_only, gt_1030
-from tests.fakes.scripted_engine import Engines
-
-
-@pytest.fixture
-def make_window(qtbot, engines, settings):
-    """Build the whole window over scripted engines and sensors."""
-    collected = []
-
-    def make(inventory=None, **options) -> MainWindow:
-        window = build_window(
-            engine_factory=engines,
-            sensor_source=SteadySensors(inventory or cpu_only()),
-            settings=settings,
-            **options,
-        )
-        collected.append(window)
-        return window
-
-    yield make
-    for window in collected:
-        window.close()
-        window.deleteLater()
 
 
 def studio_of(window: MainWindow) -> Studio:
@@ -156,12 +133,12 @@ def test_missing_resources_do_not_stop_the_window(qtbot, make_window, monkeypatc
     shown(qtbot, make_window())
 
 
-def test_the_sensors_are_read_behind_every_tab_and_rest_while_the_window_is_hidden(qtbot):
+def test_the_sensors_are_read_behind_every_tab_and_rest_while_the_window_is_hidden(
+    qtbot, make_window
+):
     """Their curves have no gap."""
     sensors = SteadySensors(cpu_only())
-    window = build_window(engine_factory=Engines(), sensor_source=sensors, settings=Settings(None))
-    qtbot.addWidget(window)
-    shown(qtbot, window)
+    window = shown(qtbot, make_window(sensor_source=sensors))
     tabs = window.tabs
     for index in range(tabs.count()):
         tabs.setCurrentIndex(index)

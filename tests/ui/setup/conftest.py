@@ -2,10 +2,9 @@
 
 import pytest
 
-from gpu_studio.app import build_window
 from gpu_studio.model.studio import Studio
 from tests.driving.window import click, wait_until
-from tests.fakes.pc import SteadySensors, gt_1030
+from tests.fakes.pc import gt_1030
 from tests.fakes.scripted_builds import FakeShelf, ScriptedBuildInstaller
 from tests.patience import limit
 
@@ -38,28 +37,17 @@ def pc_with(pages_on_sight, pc_with_all_pages):
 
 
 @pytest.fixture
-def pc_with_all_pages(qtbot, engines, settings, monkeypatch):
+def pc_with_all_pages(make_window, monkeypatch):
     limit(monkeypatch, handover_ms=1)
-    collected = []
 
     def make(store=None, inventory=None, quick_factory=None):
         store = store or FakeShelf()
         installer = ScriptedBuildInstaller(store)
         monkeypatch.setattr("gpu_studio.app.BuildInstallChild", lambda *_: installer)
-        window = build_window(
-            engine_factory=engines,
-            sensor_source=SteadySensors(inventory or gt_1030()),
-            settings=settings,
-            builds=store,
-            quick_factory=quick_factory,
-        )
-        collected.append(window)
+        window = make_window(inventory or gt_1030(), builds=store, quick_factory=quick_factory)
         window.show()
         pc = Pc(window, store, installer)
         wait_until(lambda: pc.studio.sensors.inventory is not None)
         return pc
 
-    yield make
-    for window in collected:
-        window.close()
-        window.deleteLater()
+    return make

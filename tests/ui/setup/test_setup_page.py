@@ -12,7 +12,6 @@ from PySide6.QtWidgets import (
     QPushButton,
 )
 
-from gpu_studio.app import build_window
 from gpu_studio.core.builds.progress import InstallStage
 from gpu_studio.core.builds.record import Wanted
 from gpu_studio.core.builds.trouble import (
@@ -27,7 +26,7 @@ from gpu_studio.model.pages import SET_UP
 from gpu_studio.model.studio import Studio
 from tests.driving.window import choose_data, click, find, open_tab, sees, text, wait_until
 from tests.fakes.descriptions import described
-from tests.fakes.pc import SteadySensors, gt_1030
+from tests.fakes.pc import gt_1030
 from tests.fakes.scripted_builds import FakeShelf, record
 from tests.ui.fitting import misfits
 
@@ -58,18 +57,14 @@ def test_the_first_start_shows_the_page_with_one_question(pc_with):
         assert not sees(window, absent), absent
 
 
-def test_a_program_with_its_own_pytorch_has_no_such_page(qtbot, engines, settings):
-    window = build_window(
-        engine_factory=engines, sensor_source=SteadySensors(gt_1030()), settings=settings
-    )
+def test_a_program_with_its_own_pytorch_has_no_such_page(make_window):
+    window = make_window(gt_1030())
     window.show()
     wait_until(lambda: window.findChild(Studio).session.is_free)
     assert not sees(window, "setup.line")
     assert window.findChild(QAction, "menu.set_up") is None
     window.findChild(Studio).go_to(SET_UP)
     assert sees(window, "tabs")
-    window.close()
-    window.deleteLater()
 
 
 def test_you_can_look_around_first_and_every_page_says_what_it_waits_for(pc_with):
