@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
 
 _MODULE = "gpu_studio.hardware.reader"
-# A reader has nothing to save, so a window that closes does not wait for one that is held.
-
 _PROGRAMS = {True: b"programs\n", False: b"no programs\n"}
 
 _log = logging.getLogger(__name__)

@@ -20,6 +20,7 @@ from gpu_studio.core.devices.devices import (
 from gpu_studio.core.devices.peaks import cores_per_multiprocessor
 from gpu_studio.core.telemetry import SENSORS, ClockReason
 from gpu_studio.hardware.card_reader import CardReader, Maker, processes_of, read_from
+from gpu_studio.hardware.cpu import text_of
 from gpu_studio.hardware.nvidia.nvapi import VENDOR_ID, CardHeat, GuardedNvapi
 from gpu_studio.hardware.nvidia.nvml import (
     CLOCK_MEMORY,
@@ -127,9 +128,7 @@ class NvidiaCard:
         named = {pid: " and ".join(dict.fromkeys(kinds[pid])) for pid in kinds}
         use = None
         if self._windows is not None:
-            bus_id = normal_bus_id(
-                text_from(getattr(card.ask("nvmlDeviceGetPciInfo"), "busId", ""))
-            )
+            bus_id = _bus_id_of(card.ask("nvmlDeviceGetPciInfo"))
             use = self._windows(bus_id) if bus_id else None
         if use is not None:
             return self._joined(named, memory_bytes, use)
@@ -232,12 +231,9 @@ def open_reader(windows: Callable[[str], AdapterUse | None] | None = None) -> Nv
     return NvidiaReader(Nvml(), _NVAPI, windows)
 
 
-def kernel_module_version(path: Path = _KERNEL_MODULE_VERSION) -> str | None:
+def kernel_module_version() -> str | None:
     """Return the version of the driver's loaded kernel module on Linux; wakes no card."""
-    try:
-        return path.read_text(encoding="ascii").strip() or None
-    except (OSError, UnicodeDecodeError):
-        return None
+    return text_of(_KERNEL_MODULE_VERSION).strip() or None
 
 
 def _claims(adapter: DisplayAdapter) -> bool:
@@ -351,8 +347,7 @@ def _clock_event_reasons(card: NvmlCard) -> ClockReason | None:
 
 def _bus_number(card: NvmlCard) -> int | None:
     """Return the number of the card's PCI bus, without its domain; None if unknown."""
-    slot = card.ask("nvmlDeviceGetPciInfo")
-    bus_id = normal_bus_id(text_from(getattr(slot, "busId", None)))
+    bus_id = _bus_id_of(card.ask("nvmlDeviceGetPciInfo"))
     return int(bus_id.split(":")[1], 16) if bus_id else None
 
 
@@ -401,7 +396,7 @@ def _describe(card: NvmlCard) -> Device:
         compute_capability=compute_capability,
         architecture=architecture,
         driver_index=card.number("nvmlDeviceGetIndex"),
-        pci_bus_id=normal_bus_id(text_from(getattr(slot, "busId", None))),
+        pci_bus_id=_bus_id_of(slot),
         pci_device_id=_device_id_of(slot),
         multiprocessors=_multiprocessors(cores, compute_capability),
         cuda_cores=cores,
@@ -428,6 +423,10 @@ def _multiprocessors(cores: int | None, compute_capability: str | None) -> int |
         return None
     each = cores_per_multiprocessor(compute_capability)
     return cores // each if each else None
+
+
+def _bus_id_of(slot: Any) -> str | None:
+    return normal_bus_id(text_from(getattr(slot, "busId", None)))
 
 
 def _device_id_of(slot: Any) -> int | None:
