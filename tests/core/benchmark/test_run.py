@@ -1,12 +1,23 @@
+from typing import Any
+
+import msgspec
 import pytest
 
-from gpu_studio.core.benchmark.run import Run, RunState
+from gpu_studio.core.benchmark.run import (
+    Run,
+    RunState,
+    describe_run,
+    parts_sentence,
+    sign_of,
+    spread_text,
+)
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.messages.engine_messages import EngineEnded, RequestFailed
 from gpu_studio.core.messages.memory_messages import MemoryRead
 from gpu_studio.core.messages.message import Event
 from gpu_studio.core.messages.run_messages import (
     RunFailed,
+    RunFinished,
     RunPhaseChanged,
     RunStopped,
     RunWorkload,
@@ -19,9 +30,12 @@ REQUEST = RunWorkload(
 )
 
 
-def begun() -> Run:
-    run = Run(REQUEST)
-    run.apply(started(REQUEST, recording="A GT 1030"))
+ON_CARD = msgspec.structs.replace(REQUEST, device="cuda:0")
+
+
+def begun(request: RunWorkload = REQUEST, recording: str | None = None) -> Run:
+    run = Run(request)
+    run.apply(started(request, recording=recording))
     return run
 
 
@@ -126,8 +140,119 @@ def test_nothing_comes_after_the_end() -> None:
 
 
 def test_events_of_others_are_not_taken() -> None:
-    run = begun()
+    run = begun(recording="A GT 1030")
     assert not run.apply(RunPhaseChanged(run_id="2", phase="timing"))
     assert not run.apply(MemoryRead(device="cuda:0", taken_at_s=0.0))
     assert run.state is RunState.PREPARING
     assert run.recording == "A GT 1030"
+
+
+def run_of(**changes: Any) -> Run:
+    run = Run(ON_CARD)
+    for event in run_events(ON_CARD, **changes):
+        run.apply(event)
+    return run
+
+
+def words(run: Run) -> str:
+    return "\n".join(describe_run(run, "GT 1030")).replace("\u202f", " ")
+
+
+def test_a_finished_run_says_all_that_is_known() -> None:
+    assert words(run_of()) == (
+        "elementwise · 512 × 512 · float32 · NVIDIA GeForce GT 1030: 226 µs per call (median), "
+        "95 % interval within this run 226 µs to 226 µs.\n"
+        "40 samples of 4 calls; half of them are within 1.36 µs (0.6 %), 99 of 100 under 227 µs.\n"
+        "✔ Matches float64 on the CPU; hot cache; without copies; 4 CPU threads."
+    )
+
+
+def test_one_sample_has_neither_spread_nor_interval() -> None:
+    run = begun(ON_CARD)
+    run.apply(batch(ON_CARD, (0.5,), spent_s=0.5, calls=1))
+    text = words(run)
+    assert "500 ms per call, from one sample." in text
+    assert "1 sample of 1 call." in text
+    assert "%" not in text
+    assert spread_text(0.0, 0.5, 1) == "–"
+    assert spread_text(0.05, 0.5, 2).replace("\u202f", " ") == "10 %"
+
+
+def test_doubts_stand_before_the_facts() -> None:
+    text = words(run_of(verified=False, verification="off by 3", throttled=True))
+    assert (
+        "\n▲ The result is wrong: off by 3; the card slowed itself down during the run.\n"
+        "· Hot cache; without copies; 4 CPU threads." in text
+    )
+
+
+def test_outliers_are_counted() -> None:
+    run = begun(ON_CARD)
+    run.apply(batch(ON_CARD, (1.0, 1.1, 0.9, 1.0, 50.0), spent_s=1.0, calls=1))
+    text = words(run)
+    assert "5 samples of 1 call;" in text
+    assert "1 outlier lies over 1.30 s" in text
+    run.apply(batch(ON_CARD, (60.0, 1.0, 1.0, 1.0, 1.0, 1.0), spent_s=1.0, calls=1))
+    assert "2 outliers lie over" in words(run)
+
+
+def test_the_name_stands_beside_a_label_it_does_not_hold() -> None:
+    request = RunWorkload(run_id="1", workload="matmul", device="cpu", size=64, dtype="float32")
+    run = Run(request)
+    for event in run_events(request):
+        run.apply(event)
+    assert "CPU (Ryzen 7 5700G): " in describe_run(run, "CPU")[0]
+
+
+def test_a_run_in_every_other_state() -> None:
+    run = Run(ON_CARD)
+    assert (sign_of(run), words(run).endswith("no results yet.")) == ("… waiting", True)
+    run.apply(started(ON_CARD, recording="A GT 1030 in 2025"))
+    run.apply(RunPhaseChanged(run_id="1", phase="warm-up"))
+    assert sign_of(run) == "… warm-up, recording"
+    run.apply(batch(ON_CARD, (1.0,), spent_s=1.0, calls=1))
+    run.apply(RunStopped(run_id="1"))
+    assert sign_of(run) == "■ stopped, recording"
+    assert words(run).endswith("\n■ stopped, recording.\nRecording: A GT 1030 in 2025.")
+
+
+def test_a_failure_is_reported_once_with_one_full_stop() -> None:
+    run = begun(ON_CARD)
+    run.apply(RunFailed(run_id="1", failure=Failure(FailureKind.TOO_LARGE, "Too large.")))
+    assert sign_of(run) == "✖ too large"  # the cell of a table has no room for a sentence
+    assert words(run) == (
+        "elementwise · 512 × 512 · float32 · GT 1030: no results.\n✖ failed: Too large."
+    )
+
+
+@pytest.mark.parametrize("kind", FailureKind)
+def test_a_failure_has_a_short_sign(kind: FailureKind) -> None:
+    run = begun(ON_CARD)
+    run.apply(RunFailed(run_id="1", failure=Failure(kind, "A long sentence about the cause.")))
+    assert sign_of(run).startswith("✖ ")
+    assert len(sign_of(run)) <= len("▲ not steady yet")
+
+
+def split(parts_s: dict[str, float]) -> RunFinished:
+    return finished(ON_CARD, samples_of(ON_CARD), parts_s=parts_s)
+
+
+def plain(text: str) -> str:
+    return text.replace("\u202f", " ")
+
+
+@pytest.mark.parametrize(
+    ("parts_s", "sentence"),
+    [
+        ({"copy in": 3e-3, "compute": 1e-3},
+         "X: 75 % of 4.00 ms is copying the operands to the card."),
+        ({"loading": 2.0, "computing": 1.0},
+         "X: 67 % of 3.00 s is loading and preparing the data."),
+        ({"waiting": 2.0, "computing": 1.0}, "X: 67 % of 3.00 s is waiting."),
+        ({"compute": 1e-3}, "X: all of 1.00 ms is computing."),
+        ({}, ""),
+        ({"compute": 0.0}, ""),
+    ],
+)  # fmt: skip
+def test_the_longest_part_is_reported_in_words(parts_s: dict[str, float], sentence: str) -> None:
+    assert plain(parts_sentence(split(parts_s), "X")) == sentence

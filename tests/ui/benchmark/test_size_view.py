@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from typing import Any
 
-import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QCheckBox, QComboBox, QPushButton
 from pytestqt.qtbot import QtBot
@@ -93,21 +92,11 @@ def test_a_second_precision_gets_into_the_legend(qtbot: QtBot, ready: BenchmarkT
     assert sorted(labels()) == ["CPU · float16", "CPU · float32"]
 
 
-@pytest.mark.parametrize(
-    ("typed", "sentence"),
-    [
-        ("0", " 0 "),
-        ("-5", "“-5”"),
-        ("99999999999", "99999999999"),
-        ("12, abc", "“abc”"),
-        (" ", "size"),
-    ],
-)
 def test_a_wrong_size_gets_a_sentence_and_disables_run_alone(
-    qtbot: QtBot, ready: BenchmarkTab, engines: Engines, typed: str, sentence: str
+    qtbot: QtBot, ready: BenchmarkTab, engines: Engines
 ) -> None:
-    field = type_sizes(ready, typed)
-    assert sentence in text(ready, "benchmark.sizes.note")
+    field = type_sizes(ready, "12, abc")
+    assert "“abc”" in text(ready, "benchmark.sizes.note")
     assert field.property("invalid") is True
     assert not find(ready, "benchmark.run", QPushButton).isEnabled()
     assert find(ready, "benchmark.workload", QComboBox).isEnabled()
