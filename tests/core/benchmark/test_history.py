@@ -116,13 +116,6 @@ def test_a_full_disk_is_reported_and_leaves_the_old_file(
     assert [path.name for path in kept.folder.iterdir()] == [f"{key}.json"]
 
 
-def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("in the way")
-    history = History(tmp_path / "file" / "history")
-    with pytest.raises(StudioError, match="Cannot save results in the history: "):
-        history.keep(finished_run(), KEPT_AT)
-
-
 def test_the_newest_run_comes_first_whatever_the_clock_on_the_wall_said(
     tmp_path: Path,
 ) -> None:

@@ -11,7 +11,6 @@ from tests.fakes.pc import gt_1030
 from tests.fakes.run_answers import batch, run_events, started
 
 if TYPE_CHECKING:
-    from gpu_studio.core.messages.message import Event
     from gpu_studio.model.studio import Studio
 
 
@@ -45,9 +44,6 @@ class Runs:
         self.runs.append(run)
         return run
 
-    def tell(self, run: Run, event: Event) -> None:
-        run.apply(event)
-
     def finish(self, run: Run, **changes: Any) -> None:
         for event in run_events(run.request, **changes):
             run.apply(event)
@@ -79,9 +75,9 @@ def test_a_run_is_a_row_from_its_beginning_to_its_stamp(runs: Runs, table: Resul
     # What is the same in every row, and what nothing can be compared with, has no column.
     assert row(table, 0) == {"Size": "512", "GT 1030": "–", "Trust": "… waiting"}
     run.apply(started(run.request))
-    runs.tell(run, RunPhaseChanged(run_id="0", phase="warm-up"))
+    run.apply(RunPhaseChanged(run_id="0", phase="warm-up"))
     assert row(table, 0)["Trust"] == "… warm-up"
-    runs.tell(run, batch(run.request, (0.001, 0.002, 0.003), spent_s=0.1))
+    run.apply(batch(run.request, (0.001, 0.002, 0.003), spent_s=0.1))
     assert row(table, 0)["GT 1030"] == "2.00 ms"
     runs.finish(run)
     assert row(table, 0)["GT 1030"] == "226 µs"
@@ -138,7 +134,7 @@ def test_a_run_under_way_stays_below_and_takes_its_place_when_it_is_over(
     table.sort("CPU")
     runs.finish(runs.begin(1024))
     running = runs.begin(64)
-    runs.tell(running, batch(running.request, (1e-9,), spent_s=0.1))
+    running.apply(batch(running.request, (1e-9,), spent_s=0.1))
     assert sizes(table) == [1024, 64]
     runs.finish(running)
     assert sizes(table) == [64, 1024]
