@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import time
 from functools import partial
@@ -118,6 +119,7 @@ class MakerCards:
         driver, found = self._find_cards_in_time(own)
         self._note_what_is_there(own)
         driver = msgspec.structs.replace(driver, was_updated=self._was_replaced)
+        found = _without_shared_uuids(found)
         self._sources = found
         self._awake |= {
             device.pci_bus_id: device
@@ -334,6 +336,15 @@ class MakerCards:
         wanted = self.reads_programs
         processes = self._processes(identity, card) if wanted else None
         return CardReading(uuid=identity, telemetry=card.telemetry(), processes=processes)
+
+
+def _without_shared_uuids(found: list[_Found]) -> list[_Found]:
+    """Remove the UUID of cards that share it: their slots then identify them."""
+    uses = collections.Counter(device.uuid for device, _ in found)
+    return [
+        (msgspec.structs.replace(device, uuid=None) if uses[device.uuid] > 1 else device, card)
+        for device, card in found
+    ]
 
 
 def _no_reading(identity: str, sentence: str, code: Unreadable | None) -> CardReading:

@@ -329,3 +329,11 @@ def test_a_stop_ends_pip(tmp_path, wheel_table):
     stopped = Planner(downloader, wheel_table, KEY, tmp_path / "log", lambda: not over.append(1))
     with pytest.raises(StoppedError):
         stopped.from_folder("cpu", tmp_path / "w")
+
+
+def test_a_mirror_without_a_hash_is_refused(server, planner, monkeypatch):
+    monkeypatch.setattr(plans, "_PYPI_FILES", "x.org")
+    put_torch(server)
+    put_needed(server)
+    replaced(server, "/simple/needed/", f"#sha256={server.files[f'/files/{NEEDED}'].sha256}", "")
+    assert f"no hash for {NEEDED}" in refused(planner)

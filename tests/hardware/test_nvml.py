@@ -249,3 +249,8 @@ def test_the_limits_of_a_card_are_temperatures_that_a_chip_can_have():
     answers = {("TemperatureThreshold", 1): 94, ("TemperatureThreshold", 3): 255}
     card = card_of(answers | {("DefaultApplicationsClock", 1): 1227}).describe()
     assert (card.slowdown_c, card.operating_max_c, card.sm_clock_base_mhz) == (94.0, None, 1227)
+
+
+def test_a_card_that_supports_nothing_is_no_failure():
+    library = FakeNvml(dict.fromkeys([*GT_1030, ("MemoryInfo", 0x02000028)], NVMLError(3)))
+    assert NvidiaCard(Nvml(library).card(0)).telemetry() == Telemetry()

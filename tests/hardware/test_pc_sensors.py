@@ -265,3 +265,32 @@ def test_one_card_that_hangs_leaves_the_others(hanging, one_is_late):
         assert silent.error_code == "silent"
         assert other.telemetry.temperature_c == 26
     assert source.has_left_behind
+
+
+def test_another_card_is_asked_for_in_a_fresh_session():
+    """A session of the driver knows the cards that were there when it began."""
+    library, slots, clock, begun = FakeNvml(GT_1030), [GT_1030_SLOT], Clock(), []
+    start = library.nvmlInit
+    library.nvmlInit = lambda: (begun.append(len(library.cards)), start())
+    source = changing(library, slots, clock)
+    source.inventory()
+    library.cards.append(RTX_3060)
+    clock.now_s += 3
+    assert source.is_outdated
+    source.inventory()
+    assert begun == [1, 2]
+    assert library.open_sessions == 1
+
+
+def test_cards_with_one_uuid_are_told_apart_by_their_slots():
+    twin = RTX_3060 | {"UUID": GT_1030_UUID, ("Temperature", 0): 61}
+    source = sensors(FakeNvml(GT_1030, twin))
+    first, second = source.inventory().cards
+    assert (first.uuid, second.uuid) == (None, None)
+    assert [(card.identity, card.name) for card in (first, second)] == [
+        ("00000000:01:00.0", "NVIDIA GeForce GT 1030"),
+        ("00000000:00:10.0", "NVIDIA GeForce RTX 3060"),
+    ]
+    assert (first.address, second.address) == ("cuda:1", "cuda:0")
+    readings = {card.uuid: card.telemetry.temperature_c for card in source.reading().cards}
+    assert readings == {first.identity: 26, second.identity: 61}

@@ -274,3 +274,18 @@ def test_the_build_for_wsl_is_chosen_by_the_driver_of_windows():
     """526.47 would be new enough for cu126 if it was a driver for Linux."""
     windows_driver = Driver(version="526.47")
     assert recommended_build(pc(RTX_3060, driver=windows_driver, is_wsl=True)).tag == "cpu"
+
+
+@pytest.mark.parametrize(
+    ("distribution", "action"),
+    [("linuxmint ubuntu debian", "sudo ubuntu-drivers install"),
+     ("debian", "sudo apt install nvidia-driver"),
+     ("arch", "https://www.nvidia.com/en-us/drivers/unix/")],
+)  # fmt: skip
+def test_a_missing_driver_is_installed_as_the_system_does_it(distribution, action):
+    driver = Driver(error="No NVIDIA driver is installed.", error_code="not_installed")
+    card = on_the_bus(GT_1030, "no_driver", kernel_driver="nouveau")
+    finding = one("no_driver", examined(pc(card, driver=driver, distribution=distribution)))
+    assert finding.command == action
+    assert "branch 580, the last for Pascal cards" in finding.sentence
+    assert "driven by nouveau" in finding.detail

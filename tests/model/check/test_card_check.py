@@ -8,11 +8,12 @@ import pytest
 
 from gpu_studio.core.check.check_folder import CheckFolder
 from gpu_studio.core.check.check_record import CheckRecord
-from gpu_studio.core.messages.check_messages import STAGE_NAMES, RunCheck
+from gpu_studio.core.messages.check_messages import STAGE_NAMES, CheckStageBegan, RunCheck
 from gpu_studio.model.check.card_check import CardCheck
 from gpu_studio.model.engine_session import EngineState
 from tests.driving.window import wait_until
 from tests.fakes.check_answers import answer_with, check_round, requests_of, wrong_bit
+from tests.fakes.other_pcs import line_lost
 from tests.fakes.pc import two_cards
 from tests.fakes.scripted_engine import Engines, Pause, ScriptedEngine
 from tests.patience import limit
@@ -244,3 +245,21 @@ def test_a_sleep_is_no_fault_and_its_stage_runs_again(check: CardCheck, engines:
     first, second = requests_of(engines)
     assert second.stages == STAGE_NAMES[STAGE_NAMES.index("memory") :]
     assert second.round == first.round
+
+
+def test_a_line_that_is_cut_is_no_fault_of_the_card(check: CardCheck, engines: Engines) -> None:
+    def cut(_engine: object, request: RunCheck) -> Iterator[object]:
+        for event in check_round(request):
+            if isinstance(event, CheckStageBegan) and event.stage == "memory":
+                yield event
+                yield line_lost()
+                return
+            yield event
+
+    engines.scripts[RunCheck] = cut
+    check.start()
+    record = finish(check)
+
+    assert record.verdict == "inconclusive"
+    assert record.has_tested, "what was tested is kept"
+    assert "The connection to attic was lost." in record.findings[-1].sentence
