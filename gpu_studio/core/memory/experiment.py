@@ -123,7 +123,10 @@ class _Experiment:
         """Yield all events."""
         card, request = self._card, self._request
         card.prepare()
-        free_bytes = card.read().free_bytes or 0
+        before = card.read()
+        # Older drivers of Intel's cards do not tell what is free: then a budget is of the whole.
+        free_bytes = before.total_bytes if before.free_bytes is None else before.free_bytes
+        free_bytes = free_bytes or 0
         budget_bytes = request.budget_bytes
         if budget_bytes is None and not request.whole_card:
             budget_bytes = free_bytes * 3 // 4

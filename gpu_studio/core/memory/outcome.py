@@ -49,25 +49,26 @@ def outcome_of(
     if is_leak(step_ends):
         return "leak"
     tried_bytes = segment_bytes(tensor_bytes)
-    free_bytes = at_end.free_bytes or 0
-    holes_bytes, allowed_bytes = last.free_total_bytes - free_bytes, _allowed_bytes(at_end)
+    free_bytes, allowed_bytes = at_end.free_bytes, _allowed_bytes(at_end)
+    holes_bytes = last.free_total_bytes - (free_bytes or 0)
     is_in_pieces = holes_bytes > usual_holes_bytes(at_end.total_bytes or 0)
     if is_in_pieces and tried_bytes <= allowed_bytes + holes_bytes:
         return "fragmented"
-    if allowed_bytes < free_bytes and tried_bytes > allowed_bytes:
+    is_less = free_bytes is None or allowed_bytes < free_bytes
+    if at_end.limit_bytes is not None and is_less and tried_bytes > allowed_bytes:
         return "over_budget"
-    grew_bytes = others_grew_bytes(start, at_end)
+    grew_bytes = others_grew_bytes(start, at_end) or 0
     if grew_bytes > _NOISE_BYTES and tried_bytes <= allowed_bytes + holes_bytes + grew_bytes:
         return "taken_by_others"
     return "card_full"
 
 
 def _allowed_bytes(read: MemoryRead) -> int:
-    """Return the bytes that are free on the card and within the limit."""
-    free_bytes = read.free_bytes or 0
+    """Return the bytes that are within the limit and, as far as the driver tells, free."""
     if read.limit_bytes is None:
-        return free_bytes
-    return min(free_bytes, max(0, read.limit_bytes - (read.reserved_bytes or 0)))
+        return read.free_bytes or 0
+    within_bytes = max(0, read.limit_bytes - (read.reserved_bytes or 0))
+    return within_bytes if read.free_bytes is None else min(read.free_bytes, within_bytes)
 
 
 def free_within(free_total_bytes: int, allocated_bytes: int | None, limit_bytes: int | None) -> int:
@@ -83,12 +84,14 @@ def free_within(free_total_bytes: int, allocated_bytes: int | None, limit_bytes:
     return min(free_total_bytes, max(0, limit_bytes - allocated_bytes))
 
 
-def others_grew_bytes(start: MemoryRead, now: MemoryRead) -> int:
+def others_grew_bytes(start: MemoryRead, now: MemoryRead) -> int | None:
     """Return the bytes that others took on the card in the meantime; negative if they freed some.
 
     Memory that is neither free nor reserved by PyTorch in this process belongs to others. This
-    process's CUDA context is part of both readings.
+    process's CUDA context is part of both readings. None if the driver does not tell what is free.
     """
+    if start.free_bytes is None or now.free_bytes is None:
+        return None
     return _held_by_us_or_free(start) - _held_by_us_or_free(now)
 
 
@@ -119,8 +122,10 @@ def has_spilled(start: MemoryRead, now: MemoryRead) -> bool:
     """Return whether PyTorch reserved more than the card had left.
 
     The Windows driver then continues in the PC's memory, without an error and many times slower
-    (“CUDA - Sysmem Fallback Policy”).
+    (“CUDA - Sysmem Fallback Policy”). Older drivers of Intel's cards do not tell what is free.
     """
+    if start.free_bytes is None:
+        return False
     return _held_by_us_or_free(start) + _NOISE_BYTES < (now.reserved_bytes or 0)
 
 
@@ -130,7 +135,7 @@ def explain_outcome(finished: OomFinished) -> OomFinished:
     Only the engine calls this; window and terminal show its texts with `outcome_notice`.
     """
     row = _OUTCOMES[finished.outcome]
-    explanation = " ".join(part(finished) for part in row.parts)
+    explanation = " ".join(filter(None, (part(finished) for part in row.parts)))
     return msgspec.structs.replace(finished, explanation=explanation, next_step=row.next_step)
 
 
@@ -158,18 +163,21 @@ def _asked(finished: OomFinished) -> str:
 
 
 def _limit(finished: OomFinished) -> str:
-    return (
-        f"The budget allows {format_bytes(finished.limit_bytes or 0)}; "
-        f"{format_bytes(finished.free_bytes or 0)} of the card was still free."
-    )
+    words = f"The budget allows {format_bytes(finished.limit_bytes or 0)}"
+    if finished.free_bytes is not None:
+        words += f"; {format_bytes(finished.free_bytes)} of the card was still free"
+    return f"{words}."
 
 
 def _space(finished: OomFinished) -> str:
-    total, pieces = format_bytes(finished.total_bytes or 0), finished.unallocated_bytes
-    words = f"{format_bytes(finished.free_bytes or 0)} of {total} was free"
-    if pieces:
-        words += f", and {format_bytes(pieces)} was reserved in pieces that are too small"
-    return f"{words}."
+    words = []
+    if finished.free_bytes is not None:
+        total = format_bytes(finished.total_bytes or 0)
+        words.append(f"{format_bytes(finished.free_bytes)} of {total} was free")
+    if finished.unallocated_bytes:
+        pieces = format_bytes(finished.unallocated_bytes)
+        words.append(f"{pieces} was reserved in pieces that are too small")
+    return f"{', and '.join(words)}." if words else ""
 
 
 def _pieces(finished: OomFinished) -> str:

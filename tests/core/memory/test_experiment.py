@@ -99,6 +99,31 @@ def test_what_spills_is_ended_and_named():
     assert freed.allocated_bytes == 0
 
 
+class Untold(ModelledMemory):
+    """A card whose driver does not tell the free memory, as older ones of Intel's."""
+
+    def read(self, mark: str | None = None, step: int | None = None) -> MemoryRead:
+        return msgspec.structs.replace(super().read(mark, step), free_bytes=None)
+
+
+@pytest.mark.parametrize(
+    ("plan", "whole_card", "words"),
+    [
+        (AllocationPlan(size=8192, count=4), False, "4 tensors, together 1 GiB, were on the card"),
+        (AllocationPlan(size=8192, count=4), True, "4 tensors, together 1 GiB, were on the card"),
+        (AllocationPlan(size=8192), False, "when 1.25 GiB was allocated. The budget allows 1.46"),
+        (AllocationPlan(size=8192), True, "when 1.75 GiB was allocated."),
+    ],
+)
+def test_what_the_driver_does_not_tell_is_not_named(plan: Any, whole_card: bool, words: str):
+    request = experiment("custom", plan=plan, whole_card=whole_card, reads_every_step=True)
+    *_, finished = run_experiment(request, Untold(card_at("model:1996")), threading.Event())
+    told = finished.explanation.replace("\u202f", " ")
+    assert words in told
+    assert "0 bytes" not in told
+    assert finished.others_grew_bytes is None
+
+
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
