@@ -19,6 +19,7 @@ import msgspec
 from msgspec import Meta
 
 from gpu_studio.core.device_name import CPU
+from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.texts import listed
 
 if TYPE_CHECKING:
@@ -304,6 +305,9 @@ def vulkan_devices(
         call: calls a child process.
         variables: what a program will get.
         is_over: returns whether the answer is no longer needed.
+
+    Raises:
+        StudioError: the answer cannot be read.
     """
     found = call(
         _VULKAN, msgspec.json.encode(variables), longest_s=10.0, most_bytes=1 << 20,
@@ -311,7 +315,11 @@ def vulkan_devices(
     )  # fmt: skip
     if found.exit_code != 0:
         return None
-    return msgspec.json.decode(found.content, type=list[VulkanDevice])
+    try:
+        return msgspec.json.decode(found.content, type=list[VulkanDevice])
+    except msgspec.MsgspecError as error:
+        message = "Vulkan's answer could not be read."
+        raise StudioError(FailureKind.INTERNAL, message) from error
 
 
 # ── what is copied ───────────────────────────────────────────────────────────────────────────────

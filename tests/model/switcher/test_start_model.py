@@ -9,10 +9,11 @@ import pytest
 
 from gpu_studio.core.devices.devices import GpuProcess
 from gpu_studio.core.notice import Tone
-from gpu_studio.core.switcher.program_start import KeptStart
+from gpu_studio.core.switcher.program_start import KeptStart, vulkan_devices
 from gpu_studio.model.settings import Settings
 from gpu_studio.model.switcher import start_model as module
 from gpu_studio.model.switcher.start_model import StartModel
+from gpu_studio.process.child_call import ChildAnswer
 from tests.driving.window import plain
 from tests.fakes.pc import reading
 
@@ -120,3 +121,13 @@ def test_a_command_that_cannot_start_says_why(qtbot, model, command):
     qtbot.waitUntil(lambda: "cannot be" in model.notice.sentence)
     assert model.notice.tone is Tone.FAILURE
     assert not model.kept
+
+
+@pytest.mark.parametrize("answer", [b"[{", b'[{"name": 3}]', b""])
+def test_an_answer_of_vulkans_that_cannot_be_read_is_a_sentence(qtbot, model, monkeypatch, answer):
+    monkeypatch.setattr(module, "vulkan_devices", vulkan_devices)
+    monkeypatch.setattr(module, "call_child", lambda *_, **__: ChildAnswer(answer, 0))
+    model.choose(command=sys.executable)
+    model.start()
+    qtbot.waitUntil(lambda: model.notice.tone is Tone.FAILURE)
+    assert model.notice.sentence == "Vulkan's answer could not be read."
