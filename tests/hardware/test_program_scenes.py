@@ -31,20 +31,15 @@ L_PYTHON = P(10, "python", 4000, load={"sm": 83.0}, nvml="c")
 ROCM = P(10, "python", 200, load={"gfx": 0.0}, kfd=5000)
 FIREFOX = P(20, "firefox", 400, 100, {"gfx": 9.0})
 NOTEPAD = P(10, "notepad.exe", 5, load=DRAW, nvml="cg", began=2)
-IDLE = P(41, "x.exe", 1, load={"Compute 0": 0.0})
-GAME = P(70, "game.exe", 6000, 300, {"3D": 97.0})
 L_GAME = P(11, "game", 7800, 1500, {"gfx": 90.0})
 MESA = P(10, "rusticl", 800, load={"compute": 44.0})
 SCENES = {
     # ── Windows, NVIDIA ──────────────────────────────────────────────────────────────────────
     "one computes": always(WIN_NV, OLLAMA),
     "spill": always(WIN_NV, OLLAMA.at(own=5600, shared=922)),
-    "spill of an idle one": always(WIN_NV, OLLAMA.at(own=5600, shared=922, load={})),
-    "pinned memory on an empty card": always(WIN_NV, OLLAMA.at(own=1000, shared=900)),
     "idle holder": always(WIN_NV, OLLAMA.at(load={})),
     "desktop beside work": always(WIN_NV, OLLAMA, DWM, CHROME),
     "a leak of the desktop's counter": always(WIN_NV, OLLAMA, DWM.at(own=14000), used=4600),
-    "HIP names its engine differently": always(WIN_NV, OLLAMA.at(load={"Compute_0": 40.0})),
     "WSL": always(WIN_NV, P(60, "vmmemWSL", 3000, load={"Cuda": 50.0}, user="")),
     "a hidden user": always(WIN_NV, OLLAMA.at(is_hidden=True)),
     "ended but still counted": always(WIN_NV, OLLAMA, P(99, "", 500, is_gone=True), used=4198),
@@ -52,13 +47,11 @@ SCENES = {
     "driver restarts": always(WIN_NV, OLLAMA, restarts_at=3),
     "just begun": then(WIN_NV, (), (OLLAMA,)),
     "worked, then idle": then(WIN_NV, *[(OLLAMA,)] * 11, *[(OLLAMA.at(load={}),)] * 12),
-    "half of the time": then(WIN_NV, *[(OLLAMA,), (OLLAMA.at(load={}),)] * 6),
     "two cards of one name": always(WIN_NV, OLLAMA, COMFY.at(other_card=True)),
     "nobody": always(WIN_NV),
     "lost card": always(LIN_NV, L_PYTHON, lost_at=5),
     "a card without a screen (TCC)": always(WIN_NV, OLLAMA.at(own=None), is_tcc=True, used=4200),
     "memory without a program": always(WIN_NV, OLLAMA.at(own=1000), used=3000),
-    "load of more than all": always(WIN_NV, OLLAMA.at(load={"Cuda": 130.0})),
     # ── Windows, other makers ────────────────────────────────────────────────────────────────
     "AMD computes": always(WIN, COMFY),
     "AMD spills": always(WIN, COMFY.at(own=7900, shared=2048), total=8192),
@@ -66,16 +59,10 @@ SCENES = {
     "integrated beside the card": always(
         WIN, COMFY, is_integrated=True, total=16384, on_better=(40,)
     ),
-    "integrated draws": always(WIN, CHROME, IDLE, is_integrated=True, total=16384),
-    "AMD game": always(WIN, GAME, IDLE, total=8192),
     # ── Linux, NVIDIA ────────────────────────────────────────────────────────────────────────
-    "linux computes": always(LIN_NV, L_PYTHON),
     "before Maxwell": always(LIN_NV, L_PYTHON.at(load={"old": 1.0})),
     "another user": always(LIN_NV, L_PYTHON.at(user="anna")),
     "service": always(LIN_NV, L_PYTHON.at(name="ollama", unit="service ollama", user="ollama")),
-    "two of one name": always(
-        LIN_NV, L_PYTHON.at(own=1000), L_PYTHON.at(pid=11, own=2000, load={"sm": 10.0})
-    ),
     # ── Linux, amdgpu and others ─────────────────────────────────────────────────────────────
     "firefox draws": always(LIN, FIREFOX),
     "computes through Mesa": always(LIN, MESA),

@@ -1,4 +1,3 @@
-import contextlib
 import os
 import subprocess
 import sys
@@ -26,19 +25,14 @@ from tests.patience import PATIENCE_S, until
 
 @pytest.fixture
 def child():
-    process = subprocess.Popen(
+    with subprocess.Popen(
         [sys.executable, "-m", "gpu_studio.hardware.reader", "--period-s", "0.05"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-    )
-    yield process
-    process.kill()
-    process.wait()
-    for pipe in (process.stdin, process.stdout, process.stderr):  # a test may have closed one
-        if not pipe.closed:
-            with contextlib.suppress(OSError):  # Windows: the rest is not read anymore
-                pipe.close()
+    ) as process:
+        yield process
+        process.kill()
 
 
 def test_the_child_writes_an_inventory_then_readings_and_ends_with_its_input(child):
