@@ -316,10 +316,11 @@ class Planner:
         report = self._downloader.folder / "plan" / "report.json"
         report.parent.mkdir(parents=True, exist_ok=True)
         report.unlink(missing_ok=True)
-        self._run_pip(
+        words = (
             "install", "--dry-run", "--ignore-installed", "--only-binary", ":all:", "--quiet",
             "--report", str(report), *arguments,
         )  # fmt: skip
+        run_pip(words, self._log_path, self._is_over)
         try:
             content: Any = parsed_json(read_own_text(report, _LARGEST_REPORT_BYTES))
             rows = [_row_of(one) for one in content["install"]]
@@ -394,7 +395,7 @@ class Planner:
 
     def _configured_indexes(self) -> list[str]:
         """Return the addresses of indexes and folders in pip's configuration."""
-        lines = self._run_pip("config", "list")
+        lines = run_pip(("config", "list"), self._log_path, self._is_over)
         found = [match[1] for line in lines if (match := _INDEX_SETTING.match(line))]
         places = [place for one in found for place in one.replace("\\n", " ").split()]
         return [place if "://" in place else _FOLDER for place in places]
@@ -403,9 +404,6 @@ class Planner:
         local = file.local_path
         size = local.stat().st_size if local is not None else self._downloader.size(file.url)
         return msgspec.structs.replace(file, size_bytes=size)
-
-    def _run_pip(self, *arguments: str) -> list[str]:
-        return run_pip(arguments, self._log_path, self._is_over)
 
 
 _OWN_PYTHON = f"{sys.version_info[0]}.{sys.version_info[1]}"

@@ -54,24 +54,14 @@ def messages_of(kind: type[Message]) -> tuple[type[Message], ...]:
 _encoder = msgspec.json.Encoder()
 
 
-def _one_of(kinds: tuple[type[Message], ...]) -> Any:
-    return reduce(or_, kinds)
-
-
 # The window reads nothing before its first paint, and each decoder takes milliseconds to make.
 @cache
-def _request_decoder() -> msgspec.json.Decoder[Request]:
-    return msgspec.json.Decoder(_one_of(messages_of(Request)))
+def _decoder(*kinds: type[Message]) -> msgspec.json.Decoder[Any]:
+    return msgspec.json.Decoder(_one_of(*kinds))
 
 
-@cache
-def _event_decoder() -> msgspec.json.Decoder[Event]:
-    return msgspec.json.Decoder(_one_of(messages_of(Event)))
-
-
-@cache
-def _line_decoder() -> msgspec.json.Decoder[Event | Heartbeat]:
-    return msgspec.json.Decoder(_one_of((*messages_of(Event), Heartbeat)))
+def _one_of(*kinds: type[Message]) -> Any:
+    return reduce(or_, (message for kind in kinds for message in messages_of(kind)))
 
 
 def encode(message: Message) -> bytes:
@@ -81,12 +71,14 @@ def encode(message: Message) -> bytes:
 
 def decode_request(line: bytes) -> Request:
     """Return the request in a line; raise `msgspec.DecodeError` for anything else."""
-    return _request_decoder().decode(line)
+    request: Request = _decoder(Request).decode(line)
+    return request
 
 
 def decode_event(line: bytes) -> Event:
     """Return the event in a line; raise `msgspec.DecodeError` for anything else."""
-    return _event_decoder().decode(line)
+    event: Event = _decoder(Event).decode(line)
+    return event
 
 
 def decode_recorded(line: bytes) -> Event:
@@ -95,13 +87,14 @@ def decode_recorded(line: bytes) -> Event:
         return decode_event(line)
     except msgspec.ValidationError:
         older = in_parts(msgspec.json.decode(line))
-        event: Event = msgspec.convert(older, _one_of(messages_of(Event)))
+        event: Event = msgspec.convert(older, _one_of(Event))
         return event
 
 
 def decode_line(line: bytes) -> Event | Heartbeat:
     """Return the event or heartbeat in a line; raise as `decode_event`."""
-    return _line_decoder().decode(line)
+    said: Event | Heartbeat = _decoder(Event, Heartbeat).decode(line)
+    return said
 
 
 def encode_all(messages: Iterable[Message]) -> bytes:

@@ -159,8 +159,7 @@ class HeadlineModel(QObject):
 
     def notify_check(self, label: str) -> None:
         """Say that the other tabs wait for the check of a card; without a label, it is over."""
-        # Each check is new, even if the sentence about the last one was dismissed.
-        self._dismissed = {key for key in self._dismissed if key[0] != _CHECKING}
+        self._forget_dismissed(_CHECKING)
         sentence = f"{label} is being checked. The other tabs wait until the check ends."
         self._check = (
             Finding(code=_CHECKING, sentence=sentence, action=Action.SHOW_CHECK, tone=Tone.PLAIN)
@@ -206,9 +205,12 @@ class HeadlineModel(QObject):
             self._session.stop()
 
     def _on_engine_silence_changed(self, _is_silent: bool) -> None:
-        # Each silence is new, even if the last one was dismissed.
-        self._dismissed = {key for key in self._dismissed if key[0] != _NOT_RESPONDING}
+        self._forget_dismissed(_NOT_RESPONDING)
         self._choose()
+
+    def _forget_dismissed(self, code: str) -> None:
+        """Each check and each silence is new, even if the last one was dismissed."""
+        self._dismissed = {key for key in self._dismissed if key[0] != code}
 
     def _on_request_submitted(self, reply: Reply) -> None:
         reply.finished.connect(self._on_request_finished)
@@ -242,8 +244,7 @@ class HeadlineModel(QObject):
             self._choose()
 
     def _on_sensors_silence_changed(self, _is_silent: bool) -> None:
-        # Each silence is new, even if the last one was dismissed.
-        self._dismissed = {key for key in self._dismissed if key[0] != _SILENCE}
+        self._forget_dismissed(_SILENCE)
         self._choose()
 
     def _on_reading_taken(self, reading: Reading) -> None:

@@ -108,7 +108,7 @@ class Sensors(QObject):
         self._program_users: set[str] = set()
         self._deaths = 0
         self._silence = AwakeTimer(self)
-        self._silence.ended.connect(self._on_reader_timeout)
+        self._silence.ended.connect(self._set_silent)
         self._restart = QTimer(self)
         self._restart.setSingleShot(True)
         self._restart.timeout.connect(self.start)
@@ -268,7 +268,7 @@ class Sensors(QObject):
             self._restart.start(limits.current.sensors_restart_ms)
         else:
             _log.error("The sensor reader ended %d times in a row", self._deaths)
-            self._on_reader_timeout()
+            self._set_silent()
 
     def _expect_within(self, milliseconds: int) -> None:
         if self._worker is not None and self.is_polled:
@@ -315,10 +315,7 @@ class Sensors(QObject):
             self.inventory = inventory
             self.inventory_changed.emit(inventory)
 
-    def _on_reader_timeout(self) -> None:
-        self._set_silent(True)
-
-    def _set_silent(self, silent: bool) -> None:
+    def _set_silent(self, silent: bool = True) -> None:
         if silent is not self.is_silent:
             self.is_silent = silent
             self.silence_changed.emit(silent)

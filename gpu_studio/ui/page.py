@@ -34,7 +34,6 @@ from gpu_studio.ui.parts import (
     MARGIN,
     Card,
     discard,
-    keep_room,
     letters,
     show_tip,
 )
@@ -135,7 +134,7 @@ class Part:
         name: its object name, after that of the page.
         shown: returns whether it is visible; None: always.
         tip: its tool tip, which a screen reader reads as well; may be a function.
-        keeps_room: its place stays while it is hidden.
+        keeps_room: its place stays while it is hidden: nothing moves under the pointer.
         stretch: its share of the spare height or width.
         presented: whether it stays, with all that is in it, in the form for an audience.
     """
@@ -164,7 +163,9 @@ class Part:
         elif tip:
             self.show_tip(widget, tip)
         if self.keeps_room:
-            keep_room(widget)
+            policy = widget.sizePolicy()
+            policy.setRetainSizeWhenHidden(True)
+            widget.setSizePolicy(policy)
         page.updates.append(lambda: widget.setVisible(self._is_visible(page, widget)))
         return widget
 

@@ -42,7 +42,7 @@ from gpu_studio.ui.parts import (
 from gpu_studio.ui.scroll_page import keep_row_in_view
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Sequence
 
     from PySide6.QtGui import QIcon, QWheelEvent
 
@@ -318,7 +318,7 @@ class Switch(_Control):
             pressed.setAccessibleName(text)
             group.addButton(pressed)
             values[pressed] = value
-        place = FlowRow(*values, spacing=GAP) if self.is_radio else _joined(values)
+        place = FlowRow(*values, spacing=GAP if self.is_radio else 0)
         choose = _choose(page, self)
         group.buttonClicked.connect(lambda pressed: choose(values[pressed]))
 
@@ -328,16 +328,6 @@ class Switch(_Control):
 
         page.updates.append(update)
         return _titled(page, self, place)
-
-
-def _joined(widgets: Iterable[QWidget]) -> QWidget:
-    place = QWidget()
-    line = QHBoxLayout(place)
-    line.setContentsMargins(0, 0, 0, 0)
-    line.setSpacing(0)
-    for widget in widgets:
-        line.addWidget(widget)
-    return place
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

@@ -160,13 +160,6 @@ def resize_on_screen(window: QWidget, size: tuple[int, int]) -> None:
     window.resize(QSize(*size).boundedTo(window.screen().availableSize()))
 
 
-def keep_room(widget: QWidget) -> None:
-    """Keep the place of a widget that is hidden: nothing moves under the pointer when it comes."""
-    policy = widget.sizePolicy()
-    policy.setRetainSizeWhenHidden(True)
-    widget.setSizePolicy(policy)
-
-
 def letters(widget: QWidget, count: int) -> int:
     """Return the width of a number of lower-case letters in a widget's font, in pixels."""
     return round(count * widget.fontMetrics().horizontalAdvance(_ALPHABET) / len(_ALPHABET))
