@@ -271,7 +271,8 @@ class Downloader:
                 raise
             error.close()
             # Nothing is left to send, or the file has become shorter.
-            if start and start == _size_in(error.headers.get("Content-Range", "")):
+            whole = error.headers.get("Content-Range", "").rpartition("/")[2]  # bytes */1234
+            if start and start == whole_number(whole):
                 return True
             self._remove(part)
             return False
@@ -281,7 +282,8 @@ class Downloader:
                 self._remove(part)
                 return False
             start = sent_from
-            total = _total_of(answer, start)
+            length = whole_number(answer.headers.get("Content-Length"))
+            total = None if length is None else start + length
             self._write_mark(file, answer.headers.get("ETag", ""))
             return self._write(file, answer, start, total, on_bytes)
 
@@ -614,15 +616,3 @@ def _start_in(answer: Any) -> int:
     first = range_text.removeprefix("bytes ").partition("-")[0]
     number = whole_number(first)
     return -1 if number is None else number
-
-
-def _size_in(range_text: str) -> int:
-    """Return the size in "bytes */1234"; -1 if there is none."""
-    number = whole_number(range_text.rpartition("/")[2])
-    return -1 if number is None else number
-
-
-def _total_of(answer: Any, start: int) -> int | None:
-    """Return the size of the whole file; None if the server does not say."""
-    length = whole_number(answer.headers.get("Content-Length"))
-    return None if length is None else start + length

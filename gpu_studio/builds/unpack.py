@@ -130,7 +130,9 @@ class Unpacker:
     def _unpack_all(
         self, archive: zipfile.ZipFile, record: str, on_bytes: Callable[[int], None]
     ) -> None:
-        hashes = _hashes_in(archive, record)
+        with _readable():
+            listed = archive.read(record).decode("utf-8")
+        hashes = {one.path: one.sha256 for one in _entries(listed)}
         done = 0
         written = []
         for info in archive.infolist():
@@ -162,7 +164,10 @@ class Unpacker:
             return found
 
         try:
-            return patiently(write, self._wait, _may_be_written_later)
+            # A scanner holds the file, or has removed it while it was written.
+            return patiently(
+                write, self._wait, lambda one: is_held(one) or isinstance(one, FileNotFoundError)
+            )
         except OSError as error:
             raise TroubleError(disk_trouble(error, path, info.file_size)) from error
 
@@ -243,11 +248,6 @@ class Unpacker:
         return extended(self._folder.joinpath(*place.split("/")))
 
 
-def _may_be_written_later(error: OSError) -> bool:
-    """Return whether a scanner holds a file, or has removed it while it was written."""
-    return is_held(error) or isinstance(error, FileNotFoundError)
-
-
 def unpacked_bytes(wheel: Path) -> int:
     """Return the size of a wheel's files; 0 for what is no wheel."""
     try:
@@ -288,12 +288,6 @@ def _record_in(archive: zipfile.ZipFile) -> str:
         if folder.endswith(".dist-info") and rest == "RECORD":
             return name
     raise _DamagedError("it has no RECORD")
-
-
-def _hashes_in(archive: zipfile.ZipFile, record: str) -> dict[str, str]:
-    with _readable():
-        text = archive.read(record).decode("utf-8")
-    return {one.path: one.sha256 for one in _entries(text)}
 
 
 def _place_of(name: str) -> str | None:

@@ -198,7 +198,9 @@ def _sentence(
     """Return the verdict in words, without a full stop; ``kernels`` are the oldest and this one."""
     tag = build.tag if build is not None else ""
     host = urlsplit(build.index_url).hostname if build is not None else ""
-    where = " and ".join(_systems(build)) if build is not None else ""
+    chips = build.chips if build is not None else {}
+    systems = [key.partition("-")[0].capitalize() for key, some in chips.items() if some]
+    where = " and ".join(systems)
     floor, kernel = kernels
     words = {
         BuildVerdict.BUILD: f"the {tag} build from {host} has code for it",
@@ -212,7 +214,3 @@ def _sentence(
         BuildVerdict.UNKNOWN_CHIP: "its chip is not in this program's table of builds",
     }
     return f"{card.label}: {words[verdict]}"
-
-
-def _systems(build: TorchBuild) -> list[str]:
-    return [key.partition("-")[0].capitalize() for key, chips in build.chips.items() if chips]

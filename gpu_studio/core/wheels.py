@@ -176,7 +176,8 @@ def choose_wheel(
     system = (system or operating_system.system()).lower()
     key = platform_key(system, machine or operating_system.machine())
     if system == "darwin":
-        return _choice_of_macos(table)
+        why = "PyTorch has no CUDA build for macOS, so the standard build is used."
+        return WheelChoice(CPU_TAG, table.torch_version, f"torch=={table.torch_version}", None, why)
     kernel = operating_system.release() if kernel is None else kernel
     judged = [judge(card, table, key, kernel, python) for card in others]
     tag, sentence = CPU_TAG, ""
@@ -196,16 +197,6 @@ def choose_wheel(
     offered = dict.fromkeys((tag, *(one.tag for one in judged)))
     offered_tags = tuple(one for one in offered if one not in ("", CPU_TAG))
     return _choice(table, tag, " ".join(filter(None, parts)), offered_tags)
-
-
-def _choice_of_macos(table: WheelTable) -> WheelChoice:
-    return WheelChoice(
-        CPU_TAG,
-        table.torch_version,
-        f"torch=={table.torch_version}",
-        None,
-        "PyTorch has no CUDA build for macOS, so the standard build is used.",
-    )
 
 
 def choice_of_tag(tag: str, *, system: str | None = None) -> WheelChoice:

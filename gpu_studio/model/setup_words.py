@@ -322,18 +322,14 @@ def disk_sentence(builds: Builds, unfinished_bytes: int) -> str:
     return f"{taken} {format_size(builds.installed.free_bytes)} of the disk are free."
 
 
-def _download_command(family: str) -> str:
-    from gpu_studio.core.wheels import choice_of_tag, own_platform_key  # 10 ms
-
-    return choice_of_tag(family).download_command(sys.version_info[:2], own_platform_key())
-
-
 def details_text(builds: Builds) -> str:
     """Return the facts of a failure to paste into a report."""
     trouble = builds.trouble
     if trouble is None:
         return ""
-    recommended = builds.recommended
+    from gpu_studio.core.wheels import choice_of_tag, own_platform_key  # 10 ms
+
+    recommended, choice = builds.recommended, choice_of_tag(builds.family or CPU_TAG)
     lines = [
         f"GPU Studio: {trouble.sentence}", window_action(trouble), f"Kind: {trouble.kind.value}",
         f"Build: {builds.family}", f"Recommended: {recommended.family} ({recommended.why})",
@@ -341,6 +337,7 @@ def details_text(builds: Builds) -> str:
         f"{builds.progress.done_bytes} of {builds.progress.total_bytes} bytes, "
         f"{builds.progress.subject}",
         f"Free disk space: {builds.installed.free_bytes} bytes", trouble.detail,
-        "To fill a folder on another PC:", _download_command(builds.family or CPU_TAG),
+        "To fill a folder on another PC:",
+        choice.download_command(sys.version_info[:2], own_platform_key()),
     ]  # fmt: skip
     return "\n".join(line for line in lines if line)

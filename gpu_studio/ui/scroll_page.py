@@ -169,7 +169,8 @@ def keep_row_in_view(view: QTableView, row: int) -> None:
         y = view.viewport().mapTo(inside, middle).y()
         place.ensureVisible(place.horizontalScrollBar().value(), y, 0, height)
 
-    _once_laid_out(view, scroll)
+    # Two turns: the first lays the page out, the second one the tab around it.
+    QTimer.singleShot(0, view, lambda: QTimer.singleShot(0, view, scroll))
 
 
 def _scroll_area_around(widget: QWidget) -> tuple[QScrollArea | None, QWidget | None]:
@@ -178,8 +179,3 @@ def _scroll_area_around(widget: QWidget) -> tuple[QScrollArea | None, QWidget | 
     while place is not None and not isinstance(place, QScrollArea):
         place = place.parentWidget()
     return place, place.widget() if place is not None else None
-
-
-def _once_laid_out(widget: QWidget, scroll: Callable[[], None]) -> None:
-    """Call back in two turns: the first lays the page out, the second one the tab around it."""
-    QTimer.singleShot(0, widget, lambda: QTimer.singleShot(0, widget, scroll))

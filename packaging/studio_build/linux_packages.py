@@ -209,7 +209,11 @@ def write_deb(
         size = sum(path.stat().st_size for path in files)
         if size > kind.largest:
             raise BuildError(f"{target.name} takes {sizes.in_words(size)} on the disk.")
-        sums = [f"{_md5(path)}  {path.relative_to(root).as_posix()}\n" for path in files]
+        sums = [
+            f"{hashlib.md5(path.read_bytes(), usedforsecurity=False).hexdigest()}  "
+            f"{path.relative_to(root).as_posix()}\n"
+            for path in files
+        ]
         control = {
             "control": control_file(program.version, maintainer(), size // 1024, kind),
             "md5sums": "".join(sums),
@@ -248,10 +252,6 @@ def _write(path: Path, content: bytes, *, is_run: bool = False) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(content)
     path.chmod(0o755 if is_run else 0o644)
-
-
-def _md5(path: Path) -> str:
-    return hashlib.md5(path.read_bytes(), usedforsecurity=False).hexdigest()
 
 
 def maintainer() -> str:
