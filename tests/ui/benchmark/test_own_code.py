@@ -125,20 +125,16 @@ def test_its_first_run_can_be_stopped_and_another_workload_follows(
     assert studio.settings.choices.workload == "matmul"
 
 
-def test_the_lesson_about_a_pitfall_is_a_click_away(qtbot, ready, opening, script, studio):
+def test_its_lesson_and_its_race_are_a_click_away_once_it_has_run(
+    qtbot, ready, opening, script, studio
+):
     drop(qtbot, ready, script)
+    assert not sees(ready, "benchmark.own.race")
     click(ready, "benchmark.run")
     wait_done(qtbot, ready)
     with qtbot.waitSignal(studio.destination_wanted) as wanted:
         click(ready, "benchmark.own.lesson.starved_gpu")
     assert wanted.args == [Destination(page=LESSONS, lesson="starved_gpu")]
-
-
-def test_it_can_race_once_it_has_run(qtbot, ready, opening, script, studio):
-    drop(qtbot, ready, script)
-    assert not sees(ready, "benchmark.own.race")
-    click(ready, "benchmark.run")
-    wait_done(qtbot, ready)
     with qtbot.waitSignal(studio.destination_wanted) as wanted:
         click(ready, "benchmark.own.race")
     code = ready.model.own.code

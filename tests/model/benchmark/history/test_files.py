@@ -1,4 +1,4 @@
-"""Results that leave for elsewhere, and files that come from there."""
+"""Finished runs are kept, results leave for elsewhere, and files come from there."""
 
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from gpu_studio.core.benchmark.run import Run
 from gpu_studio.core.benchmark.standard_record import encode_standard
 from gpu_studio.core.devices.devices import Inventory
 from gpu_studio.core.messages.run_messages import RunWorkload
-from gpu_studio.core.notice import Notice
+from gpu_studio.core.notice import Notice, Tone
 from gpu_studio.core.protocol import encode_all
 from gpu_studio.model.benchmark.benchmark import Benchmark
 from gpu_studio.model.benchmark.history_model import HistoryModel, kept_name
@@ -27,7 +27,7 @@ from tests.fakes.pc import gt_1030_card, two_cards
 from tests.fakes.recording_header import recording_header
 from tests.fakes.run_answers import run_events
 from tests.fakes.scripted_engine import Engines
-from tests.model.benchmark.history.kept import choose, run
+from tests.model.benchmark.history.kept import choose, folder_of, run
 
 
 def test_an_exported_run_can_be_imported_elsewhere(
@@ -129,3 +129,66 @@ def test_twins_have_their_numbers(with_cuda: Engines, ready_studio: Studio) -> N
 def test_the_identity_stays_with_the_run_and_in_the_pc() -> None:
     assert b"GPU-own" in encode_kept(kept("GPU-own"))
     assert b"GPU-own" not in encode_kept(without_card(kept("GPU-own")))
+
+
+# ── kept runs ────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_what_a_folder_does_not_take_is_saved_when_the_page_is_seen(
+    qtbot: QtBot,
+    benchmark: Benchmark,
+    history: HistoryModel,
+    ready_studio: Studio,
+    notices: list[Notice],
+) -> None:
+    folder = folder_of(ready_studio)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    folder.write_text("a file is in the way")
+    run(qtbot, benchmark, history, 64)
+    (notice,) = notices
+    assert "Cannot save results" in notice.sentence
+    assert notice.tone is Tone.FAILURE
+    folder.unlink()
+    history.on_seen()
+    qtbot.waitUntil(lambda: len(history.entries) == 1)
+
+
+def test_a_kept_run_is_shown_behind_the_same_work_alone(
+    qtbot: QtBot, benchmark: Benchmark, history: HistoryModel, notices: list[Notice]
+) -> None:
+    run(qtbot, benchmark, history, 64, 128)
+    choose(history, 64)
+    history.overlay()
+    assert "Not comparable: its size is 64" in notices[-1].sentence
+    choose(history, 128)
+    with qtbot.waitSignal(history.overlaid) as shown:
+        history.overlay()
+    _label, again = shown.args[0]
+    assert again.series.values.tolist() == benchmark.runs[1].series.values.tolist()
+
+
+def test_many_bad_files_are_reported_in_few_lines(
+    qtbot: QtBot, history: HistoryModel, ready_studio: Studio
+) -> None:
+    folder = folder_of(ready_studio)
+    folder.mkdir(parents=True)
+    for number in range(15):
+        (folder / f"bad-{number}.json").write_text("{}")
+    history.refresh()
+    qtbot.waitUntil(lambda: bool(history.refused))
+    lines = history.refused.splitlines()
+    assert (len(lines), lines[-1][:12]) == (11, "5 more files")
+
+
+def test_closing_writes_what_waits(
+    qtbot: QtBot, benchmark: Benchmark, history: HistoryModel, ready_studio: Studio
+) -> None:
+    run(qtbot, benchmark, history, 64, 128, 256)
+    path = folder_of(ready_studio)
+    for file in path.iterdir():
+        file.unlink()
+    for saved in benchmark.runs:
+        benchmark.run_ended.emit(saved)
+    assert history.is_busy
+    ready_studio.close()
+    assert len(list(path.iterdir())) == 3
