@@ -198,7 +198,7 @@ def tank_of_error(numbers: OomNumbers) -> Tank | None:
     all of it: the driver had moved the rest to the PC's RAM.
     """
     if numbers.total_bytes is None or numbers.free_bytes is None:
-        return None
+        return _tank_of_limit(numbers)
     own_bytes = (numbers.allocated_bytes or 0) + numbers.holes_bytes
     card_bytes = None
     if own_bytes > numbers.total_bytes + numbers.total_bytes // 64:  # beyond the rounding
@@ -229,6 +229,20 @@ def tank_of_error(numbers: OomNumbers) -> Tank | None:
         text = "the rest of the card: other programs, the driver, and anything the text leaves out"
         filling.put("not_told", "Unknown", filling.left, text)
     return msgspec.structs.replace(filling.tank, card_bytes=card_bytes)
+
+
+def _tank_of_limit(numbers: OomNumbers) -> Tank | None:
+    """Return the tank of a program's limit on an Apple GPU, which is what its texts describe."""
+    limit, allocated, other = numbers.limit_bytes, numbers.allocated_bytes, numbers.other_bytes
+    if limit is None or allocated is None or other is None:
+        return None
+    filling = _Filling(max(allocated + other, limit))
+    words = "allocated by PyTorch, with its empty pieces"
+    filling.put("tensors", "PyTorch", allocated, words)
+    filling.put("context", "Metal", other, "Metal's own memory for this program")
+    filling.put("free", "Left", filling.left, "left of the limit for this program")
+    is_over = allocated + other > limit
+    return msgspec.structs.replace(filling.tank, card_bytes=limit if is_over else None)
 
 
 def tank_of_sensors(telemetry: Telemetry, memory_total_bytes: int | None) -> Tank | None:

@@ -212,6 +212,41 @@ def test_a_limit_is_distinguished_from_fragmentation_within_it(parts: dict[str, 
     assert read_error(newer(**values)).kind == kind
 
 
+# An Apple GPU's five forms: what they ask for, and the bar of those that say what was held.
+APPLES = {
+    "private pool": (
+        "MPS backend out of memory (MPS allocated: 5.50 GB, other allocations: 1.10 GB, max "
+        "allowed: 6.80 GB). Tried to allocate 770.00 MB on private pool.",
+        "770 MiB", "6.80 GiB in total: Metal 1.10 GiB, PyTorch 5.50 GiB, Left 205 MiB.",
+    ),
+    "over the limit": (
+        "MPS backend out of memory (MPS allocated: 6.50 GiB, other allocations: 1.25 GiB, max "
+        "allowed: 6.80 GiB). Tried to allocate 256 bytes on shared pool.",
+        "256 bytes", "7.75 GiB in total: Metal 1.25 GiB, PyTorch 6.50 GiB, Left 0 bytes.",
+    ),
+    "first form": (
+        "MPS backend out of memory (currently allocated: 17.90 GB, max allowed: 18.13 GB). Tried "
+        "to allocate 300.00 MB on private pool.",
+        "300 MiB", "",
+    ),
+    "one buffer": ("RuntimeError: Invalid buffer size: 23.60 GB", "23.6 GiB", ""),
+    "Metal's own": (
+        "Failed to allocate private MTLBuffer for size 4294967296", "4 GiB", "",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "tried", "bar"), APPLES.values(), ids=APPLES.keys())
+def test_an_apple_gpus_error_has_its_sizes_and_its_bar(text: str, tried: str, bar: str):
+    found = read_error(text)
+    verdict = found.answer.verdicts[0]
+    assert tried in f"{verdict.notice.sentence} {found.answer.sentence}".replace("\u202f", " ")
+    assert (verdict.tank.sentence.replace("\u202f", " ") if verdict.tank else "") == bar
+    if verdict.tank:
+        limit = found.numbers.limit_bytes
+        assert verdict.tank.card_bytes == (limit if verdict.tank.total_bytes > limit else None)
+
+
 @pytest.mark.parametrize("preset", ["gt1030", "fragmentation"])
 @pytest.mark.parametrize("whole_card", [False, True])
 @pytest.mark.parametrize("mib", [1996, 2048, 81920])
