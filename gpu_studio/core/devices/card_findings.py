@@ -24,6 +24,11 @@ if TYPE_CHECKING:
 
 _EXPLAINED_FOR_ALL = frozenset({"lost", "asleep", "silent"})
 _EXPLAINED_ELSEWHERE = _EXPLAINED_FOR_ALL | {"no_driver", "not_served", "driver_updated"}
+_MAC = (
+    "This program measures CUDA, which no Mac has. PyTorch's standard build uses a Mac's own GPU "
+    "under the name mps (not tested by us)."
+)
+_ASK_MPS = 'python -c "import torch; print(torch.backends.mps.is_available())"'
 _TIME_CPU = "gpu-studio bench matmul --device cpu"
 
 
@@ -214,6 +219,7 @@ def no_nvidia_card(facts: PcFacts) -> Iterator[Finding]:
         return  # what PyTorch can do with those is a finding of its own
     others = (*(card.name for card in facts.others), *facts.inventory.other_gpus)
     sentence = "This PC has no NVIDIA card, so everything here runs on the CPU."
+    is_mac = facts.system == "Darwin"
     case = UnusedCards(facts, ())
     if case.is_boxed:
         box = case.sandbox[0].upper() + case.sandbox[1:]
@@ -226,20 +232,22 @@ def no_nvidia_card(facts: PcFacts) -> Iterator[Finding]:
             "WSL shows no NVIDIA card, so everything here runs on the CPU. If Windows has one, "
             "install its driver in Windows, not in WSL."
         )
+    elif is_mac:
+        sentence = f"{sentence} {_MAC}"
     if others:
         verb = "is" if len(others) == 1 else "are"
         sentence = (
             f"Everything here runs on the CPU. {listed(others)} {verb} present and can draw, but "
             "PyTorch cannot use it."
         )
-    is_wsl = facts.inventory.is_wsl
+    step = nvidia.DRIVER_PAGE if facts.inventory.is_wsl else _ASK_MPS if is_mac else ""
     yield Finding(
         code="no_nvidia_card",
         sentence=sentence,
         detail=f"Driver: {facts.driver.error or 'it finds no card.'} On the bus: "
         f"{listed(others) or 'no graphics card'}",
-        command=nvidia.DRIVER_PAGE if is_wsl else _TIME_CPU,
-        action=None if is_wsl else Action.RUN_BENCHMARK,
+        command=step or _TIME_CPU,
+        action=None if step else Action.RUN_BENCHMARK,
     )
 
 

@@ -208,15 +208,20 @@ def test_a_driver_older_than_the_card_is_named_with_the_first_that_serves_it(
 
 
 @pytest.mark.parametrize(
-    ("others", "words"),
-    [(("Microsoft Basic Display",), "Microsoft Basic Display is present and can draw, but PyTorch"),
-     ((), "runs on the CPU")],
+    ("others", "system", "words", "command"),
+    [(("Microsoft Basic Display",), "Linux",
+      "Microsoft Basic Display is present and can draw, but PyTorch", "bench matmul --device cpu"),
+     ((), "Linux", "runs on the CPU.", "bench matmul --device cpu"),
+     ((), "Darwin", "under the name mps (not tested by us).", "torch.backends.mps")],
 )  # fmt: skip
-def test_who_has_no_nvidia_card_is_told_what_there_is_and_a_next_step(others, words):
+def test_who_has_no_nvidia_card_is_told_what_there_is_and_a_next_step(
+    others, system, words, command
+):
     inventory = pc(driver=Driver(error="None.", error_code="not_installed"), other_gpus=others)
-    finding = one("no_nvidia_card", examined(inventory, CPU_ENGINE))
+    finding = one("no_nvidia_card", examined(inventory, CPU_ENGINE, system=system))
     assert words in finding.sentence
-    assert "bench matmul --device cpu" in finding.command
+    assert command in finding.command
+    assert (finding.action is None) is (system == "Darwin")
 
 
 GTX_1060 = changed(
