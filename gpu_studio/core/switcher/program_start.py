@@ -317,7 +317,7 @@ def vulkan_devices(
         return None
     try:
         return msgspec.json.decode(found.content, type=list[VulkanDevice])
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         message = "Vulkan's answer could not be read."
         raise StudioError(FailureKind.INTERNAL, message) from error
 

@@ -123,7 +123,7 @@ def test_a_command_that_cannot_start_says_why(qtbot, model, command):
     assert not model.kept
 
 
-@pytest.mark.parametrize("answer", [b"[{", b'[{"name": 3}]', b""])
+@pytest.mark.parametrize("answer", [b"[{", b'[{"name": 3}]', b'[{"name": "\xff"}]'])
 def test_an_answer_of_vulkans_that_cannot_be_read_is_a_sentence(qtbot, model, monkeypatch, answer):
     monkeypatch.setattr(module, "vulkan_devices", vulkan_devices)
     monkeypatch.setattr(module, "call_child", lambda *_, **__: ChildAnswer(answer, 0))
