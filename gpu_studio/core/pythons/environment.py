@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from gpu_studio.core.pythons.torch_files import TorchFiles, names_in, text_of, torch_in
+from gpu_studio.core.pythons.torch_files import TorchFiles, is_closed, names_in, text_of, torch_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -96,6 +96,11 @@ def environments_in(folder: str, kind: PythonKind) -> Iterator[Environment]:
         torch = torch_in(site, meta)
         if torch is not None:
             yield _environment(folder, kind, site, torch, config, minor)
+
+
+def closed_sites(folder: str, kind: PythonKind) -> list[str]:
+    """Return the places for packages that this user may not read."""
+    return [site for site, _ in _sites(folder, kind) if is_closed(site)]
 
 
 def _sites(folder: str, kind: PythonKind) -> Iterator[tuple[str, int | None]]:

@@ -20,6 +20,7 @@ from gpu_studio.core.child_question import Limits, ask_child
 from gpu_studio.core.pythons.environment import (
     Environment,
     PythonKind,
+    closed_sites,
     environments_in,
     kind_of,
 )
@@ -256,7 +257,10 @@ class _Search:
                 is_own = kind is PythonKind.ENGINE
                 name = OWN_NAME if is_own else program_of(one.folder, self._home, sys.prefix)
                 self._environments.append(_sendable(one, name))
-        self._without += not has_torch
+        closed = closed_sites(folder, kind)
+        for site in closed:
+            self.leave_out("this user may not read it", site)
+        self._without += not has_torch and not closed
 
 
 def _sendable(one: Environment, name: str) -> Environment:

@@ -40,7 +40,8 @@ class TorchFiles(msgspec.Struct, frozen=True, kw_only=True):
         kind: ``cpu``, ``cuda``, ``rocm`` or ``xpu``; "" if unknown.
         tag: the build: ``cu126``, ``rocm6.4``, ``xpu``, ``cpu``; "" if unknown.
         records: the versions of all its records beside it: one if all is well.
-        trouble: ``incomplete`` if it cannot work, ``source`` for a folder of sources.
+        trouble: ``incomplete`` if it cannot work, ``source`` for a folder of sources, ``closed``
+            if this user may not read it.
         vision, audio: the versions of torchvision and torchaudio; "" without them.
         chips: AMD's chips that its libraries are named for.
         devices: the versions of AMD's packages with code for a chip, by its name.
@@ -68,6 +69,11 @@ def names_in(folder: str) -> list[str]:
             return [entry.name for _, entry in zip(range(MOST_NAMES), entries, strict=False)]
     except OSError:
         return []
+
+
+def is_closed(path: str) -> bool:
+    """Return whether this user may not read what is there."""
+    return os.path.lexists(path) and os.path.exists(path) and not os.access(path, os.R_OK)
 
 
 def text_of(path: str, most_bytes: int = _MOST_BYTES) -> str:
@@ -148,6 +154,9 @@ def _build(said: str, version: str, folder: str) -> tuple[str, str]:
 def _trouble(
     site: str, names: list[str], inside: list[str], version: str, kind: str, by_conda: str
 ) -> str:
+    folder = os.path.join(site, "torch")
+    if is_closed(folder) or is_closed(os.path.join(folder, "version.py")):
+        return "closed"
     if not inside:
         is_linked = any("editable" in name and "torch" in name for name in names)
         return "source" if is_linked else "incomplete"

@@ -101,6 +101,8 @@ def _verdict(one: Environment, pc: ThisPc) -> tuple[PythonVerdict, str, MendLine
         )
     if torch.trouble == "incomplete":
         return _mended(one, pc, "Parts of this PyTorch are missing.", _target(one, pc))
+    if torch.trouble == "closed":
+        return PythonVerdict.UNSURE, "This user may not read its files.", MendLine()
     if not pc.cards:
         return PythonVerdict.RIGHT, "This PC has no card that PyTorch could use.", MendLine()
     target = _target(one, pc)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gpu_studio.core.pythons import search
+from gpu_studio.core.pythons import search, torch_files
 from gpu_studio.core.pythons.coverage import PcCard, ThisPc
 from gpu_studio.core.pythons.search import AskPythons, ask_for_pythons
 from gpu_studio.core.pythons.verdict import PythonVerdict, judged
@@ -57,6 +57,25 @@ def test_a_folder_that_may_not_be_read_is_said(venv, tmp_path, monkeypatch):
     assert folders_of(found) == [str(venv)]
     (left_out,) = found.left_out
     assert (left_out.why, left_out.examples) == ("this user may not read it", (closed,))
+
+
+@pytest.mark.parametrize("closed", ["", "torch", "torch/version.py"])
+def test_packages_that_may_not_be_read_are_not_called_broken(venv, tmp_path, monkeypatch, closed):
+    path, access = str(venv / LINUX_SITE / closed).rstrip("/"), os.access
+    monkeypatch.setattr(os, "access", lambda one, mode: one != path and access(one, mode))
+    text_of = torch_files.text_of
+    monkeypatch.setattr(
+        torch_files, "text_of", lambda one, *most: "" if one == path else text_of(one, *most)
+    )
+    names_in = torch_files.names_in
+    monkeypatch.setattr(torch_files, "names_in", lambda one: [] if one == path else names_in(one))
+    found = find_pythons(str(tmp_path))
+    if closed:
+        (one,) = judged(found.environments, ThisPc())
+        assert (one.verdict, one.line.text) == (PythonVerdict.UNSURE, "")
+    else:
+        assert found.environments == ()
+        assert "may not read" in why_left_out(found)
 
 
 def test_pipes_in_the_place_of_files_hold_nobody_up(tmp_path):
