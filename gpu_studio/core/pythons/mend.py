@@ -60,14 +60,18 @@ def line_for(
         start, arguments = [one.python], [*_switches(one), "-m", "pip", "install"]
     else:
         start, arguments = ["uv"], ["pip", "install", "--python", one.python]
-    arguments += _options(one, choice, wanted)
+    arguments += _options(one, choice, wanted, system)
     arguments += [*wanted, "--index-url", choice.index_url]
     if system == "Windows":
         power, cmd = _power_line(start[0], arguments), _cmd_line(start[0], arguments)
         return MendLine(power, "" if cmd == power else cmd, _note(one))
     needs_root = one.kind is PythonKind.PLAIN and not one.is_writable
     root = ["sudo"] if needs_root else []
-    return MendLine(shlex.join([*root, *start, *arguments]), "", _note(one))
+    line = shlex.join([*root, *start, *arguments])
+    records = [f"{one.site}/{name}" for name in one.torch.unreadable]  # Linux alone removes them
+    if records and not only:  # pip would stop at what it cannot read
+        line = f"{shlex.join([*root, 'rm', '-r', *records])} && {line}"
+    return MendLine(line, "", _note(one))
 
 
 def _why_none(one: Environment) -> str:
@@ -106,7 +110,7 @@ def _switches(one: Environment) -> list[str]:
     return [] if one.kind in (PythonKind.VENV, PythonKind.USER) else ["-s"]
 
 
-def _options(one: Environment, choice: Choice, wanted: list[str]) -> list[str]:
+def _options(one: Environment, choice: Choice, wanted: list[str], system: str) -> list[str]:
     """Return what else pip has to know; plain, it leaves alone whatever has that version."""
     options = []
     if one.kind is PythonKind.USER and one.has_pip:
@@ -115,7 +119,9 @@ def _options(one: Environment, choice: Choice, wanted: list[str]) -> list[str]:
         options.append("--break-system-packages")
     if not wanted[0].startswith("torch") or wanted[0].startswith(("torchv", "torcha")):
         return options
-    if choice.version in one.torch.records:
+    if one.torch.unreadable and system == "Windows":  # its builds have all they need in them
+        options += ["--ignore-installed", "--no-deps"]
+    elif choice.version in one.torch.records:
         if one.torch.trouble or one.torch.version != choice.version:
             options.append("--force-reinstall")
         if one.torch.trouble and one.torch.version == choice.version:

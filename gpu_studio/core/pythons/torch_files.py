@@ -42,6 +42,7 @@ class TorchFiles(msgspec.Struct, frozen=True, kw_only=True):
         records: the versions of all its records beside it: one if all is well.
         trouble: ``incomplete`` if it cannot work, ``source`` for a folder of sources, ``closed``
             if this user may not read it.
+        unreadable: the records that pip fails on: not UTF-8, or without a list of files.
         vision, audio: the versions of torchvision and torchaudio; "" without them.
         chips: AMD's chips that its libraries are named for.
         devices: the versions of AMD's packages with code for a chip, by its name.
@@ -54,6 +55,7 @@ class TorchFiles(msgspec.Struct, frozen=True, kw_only=True):
     tag: str = ""
     records: tuple[str, ...] = ()
     trouble: str = ""
+    unreadable: tuple[str, ...] = ()
     vision: str = ""
     audio: str = ""
     chips: tuple[str, ...] = ()
@@ -117,6 +119,7 @@ def torch_in(site: str, conda_meta: str = "") -> TorchFiles | None:
         tag=plain_text(tag),
         records=tuple(map(plain_text, records)),
         trouble=_trouble(site, names, inside, version, kind, by_conda),
+        unreadable=tuple(name for name in lists if _is_unreadable(os.path.join(site, name))),
         vision=companions.get("torchvision", ""),
         audio=companions.get("torchaudio", ""),
         chips=tuple(_chips(folder)) if kind == ROCM else (),
@@ -124,6 +127,12 @@ def torch_in(site: str, conda_meta: str = "") -> TorchFiles | None:
         python_minor=next((int(found[1]) for found in tags), None),
         by_conda=by_conda,
     )
+
+
+def _is_unreadable(record: str) -> bool:
+    """Return whether pip fails on a record: then it neither removes nor replaces PyTorch."""
+    texts = [text_of(os.path.join(record, name)) for name in ("METADATA", "RECORD")]
+    return not os.path.isfile(os.path.join(record, "RECORD")) or any("\ufffd" in t for t in texts)
 
 
 def _said(text: str, name: str) -> str:

@@ -100,6 +100,17 @@ def conda(tmp):
     (record / "INSTALLER").write_text("conda\n")
 
 
+def broken_metadata(tmp):
+    record = put_torch(make_venv(tmp / "app" / "venv"), "2.5.1+cpu", vision="0.20.1+cpu")
+    (record / "METADATA").write_bytes(b"\xff\xfe\0garbage")
+
+
+def empty_record(tmp):
+    record = put_torch(make_venv(tmp / "app" / "venv"), "2.5.1+cu124")
+    for file in record.iterdir():
+        file.unlink()
+
+
 def two_torches(tmp):
     site = make_venv(tmp / "two" / ".venv")
     put_torch(site, "2.9.1+cu130")
@@ -169,6 +180,9 @@ PYTHONS = {
     "uv_tool": Made(venv(".local/share/uv/tools/marker-pdf", "2.13.0+cu130", has_pip=False),
                     GTX_1060, WRONG, "marker-pdf (uv tool)", ("torch==2.13.0+cu126",)),
     "pipx": Made(pipx, RTX_3060, WRONG, "whisper (pipx)", ("torch==2.5.1+cu124",)),
+    "broken_metadata": Made(broken_metadata, RTX_3060, WRONG, "app",
+                            ("torch==2.5.1+cu124", "torchvision==0.20.1+cu124")),
+    "empty_record_right": Made(empty_record, RTX_3060, RIGHT, "app"),
     "two_torches": Made(two_torches, GTX_1060, WRONG, "two", ("torch==2.9.1+cu126",)),
     "lost_drive": Made(lost_drive, RTX_3060, WRONG, "lost", (), "/media/gone"),
     "incomplete": Made(incomplete, RTX_3060, WRONG, "half", ("torch==2.7.1+cu126",), "missing"),
@@ -192,7 +206,7 @@ PYTHONS = {
 }  # fmt: skip
 # Whose line is really typed: one of each kind.
 TYPED = frozenset({
-    "comfy_portable_pascal", "cpu_wheel_windows", "conda_by_conda", "uv_tool",
+    "comfy_portable_pascal", "cpu_wheel_windows", "conda_by_conda", "uv_tool", "broken_metadata",
     "two_torches", "incomplete", "placeholder", "rocm_wrong_chip", "vision_of_another_cuda",
 })  # fmt: skip
 

@@ -86,6 +86,15 @@ def test_without_pip_uv_does_it():
     assert cmd == rf'uv pip install --python "C:\a b\python.exe" {REST}'
 
 
+def test_a_record_that_pip_cannot_read_goes_first():
+    one = environment("/v/bin/python", site="/v/lib")
+    torch = msgspec.structs.replace(one.torch, unreadable=("torch-2.5.1.dist-info",))
+    one = msgspec.structs.replace(one, torch=torch)
+    line = line_for(one, CHOICE, "Linux")
+    assert line.text == f"rm -r /v/lib/torch-2.5.1.dist-info && /v/bin/python -m pip install {REST}"
+    assert "--ignore-installed --no-deps" in line_for(one, CHOICE, "Windows").text
+
+
 @pytest.mark.parametrize(
     ("python", "fields", "word"),
     [("/v/bin/python", {"lost": "/media/gone"}, "drive"), ("", {}, "no Python"),
