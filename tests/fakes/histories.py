@@ -7,7 +7,6 @@ from typing import Any
 from gpu_studio.core.memory.allocator.blocks import Block, ModelledOutOfMemory
 from gpu_studio.core.memory.allocator.model import AllocatorModel
 from gpu_studio.core.memory.modelled_memory import ModelledMemory, ModelledTensor
-from tests.core.memory.allocator.allocator_trace import snapshot_of
 
 MIB = 1 << 20
 _FORWARD = [{"filename": "/x/torch/nn/modules/module.py", "line": 1775, "name": "_call_impl"}]
@@ -35,7 +34,7 @@ class RecordedMemory(ModelledMemory):
         self.allocator.card.watch = self._note
 
     def write_snapshot(self, path: Path) -> None:
-        snapshot = snapshot_of(self.allocator, self.conf)
+        snapshot = self.allocator.snapshot()
         snapshot["device_traces"] = [self._trace]
         self.allocator.card.watch = None
         path.write_bytes(pickle.dumps(snapshot))
@@ -70,7 +69,7 @@ class TrainingHistory:
 
     def __init__(self, batch: int = 16, *, total_mib: int = 1 << 15, conf: str = "") -> None:
         self._model = AllocatorModel(total_mib * MIB, conf=conf)
-        self._batch, self._conf = batch, conf
+        self._batch = batch
         self._trace: list[dict[str, Any]] = []
         self._stacks: dict[tuple[str, int, str], list[dict[str, Any]]] = {}
         self._frames: list[dict[str, Any]] = []
@@ -104,7 +103,7 @@ class TrainingHistory:
         self._model.empty_cache()
 
     def write(self, path: Path) -> None:
-        snapshot = snapshot_of(self._model, self._conf)
+        snapshot = self._model.snapshot()
         snapshot["device_traces"] = [self._trace]
         path.write_bytes(pickle.dumps(snapshot))
 

@@ -18,7 +18,6 @@ from tests.core.memory.allocator.allocator_trace import (
     follow,
     model_of,
     reserved_at,
-    snapshot_of,
 )
 
 __all__ = ["Edge", "Lockstep", "Setting", "compare_options", "reserved_at", "run"]
@@ -43,7 +42,7 @@ class Lockstep:
         self.other_bytes = total_bytes - free_bytes
         self.model = model_of(total_bytes, self.other_bytes, conf=conf, fraction=fraction)
         self._tensors: list[tuple[torch.Tensor, Block]] = []
-        self._offset, self._conf = 0, conf
+        self._offset = 0
 
     @property
     def living(self) -> int:
@@ -94,7 +93,7 @@ class Lockstep:
             segment["address"] -= self._offset
             for block in segment["blocks"]:
                 block["address"] -= self._offset
-        assert snapshot_of(self.model, self._conf) == real, "the snapshots differ"
+        assert self.model.snapshot() == real, "the snapshots differ"
         return real
 
     def _model_malloc(self, size_bytes: int) -> Block | str:

@@ -11,7 +11,6 @@ from gpu_studio.core.failure import StudioError
 from gpu_studio.core.memory import snapshot_file
 from gpu_studio.core.memory.allocator.model import AllocatorModel
 from gpu_studio.core.memory.snapshot_file import UnsafePickleError, open_snapshot, read_snapshot
-from tests.core.memory.allocator.allocator_trace import snapshot_of
 
 MIB = 1 << 20
 
@@ -29,7 +28,7 @@ def used_model(conf: str = "") -> AllocatorModel:
 def test_the_models_snapshot_opens_with_its_numbers(conf: str, tmp_path: Path):
     model = used_model(conf)
     path = tmp_path / "snapshot.pickle"
-    path.write_bytes(pickle.dumps(snapshot_of(model, conf)))
+    path.write_bytes(pickle.dumps(model.snapshot()))
     snapshot = open_snapshot(path)
     stats = model.stats()
     assert snapshot.reserved_bytes == stats["reserved_bytes.all.current"]
@@ -160,7 +159,7 @@ def test_a_file_that_is_not_there_or_too_large(tmp_path: Path, monkeypatch: pyte
 
 
 def test_any_damage_to_a_file_is_refused_or_read():
-    content = bytearray(pickle.dumps(snapshot_of(used_model())))
+    content = bytearray(pickle.dumps(used_model().snapshot()))
     chance = random.Random(3)
     for _ in range(150):
         damaged = bytearray(content)

@@ -4,9 +4,11 @@ import threading
 from typing import Any
 
 import pytest
+from torch.cuda import _memory_viz
 
 from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.failure import FailureKind
+from gpu_studio.core.memory.allocator.model import AllocatorModel
 from gpu_studio.core.messages.engine_messages import (
     DescribeEngine,
     EngineDescribed,
@@ -126,3 +128,12 @@ print(list(ModelledEngine().run(request))[-1].outcome)
 """
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
     assert (ran.stdout.strip(), ran.stderr) == ("over_budget", "")
+
+
+def test_pytorchs_viewer_opens_a_snapshot_of_the_model():
+    model = AllocatorModel(1 << 31)
+    kept = [model.allocate(size) for size in (1, 3 * MIB, 40 * MIB)]
+    model.free(kept[1])
+    snapshot = model.snapshot()
+    assert "[aa] 40.0MiB allocated" in _memory_viz.segsum(snapshot)
+    assert "<!DOCTYPE html>" in _memory_viz.segment_plot(snapshot)

@@ -19,7 +19,6 @@ from gpu_studio.model.pages import SEGMENTS
 from gpu_studio.ui.memory.segment_map import SegmentMapView
 from gpu_studio.ui.memory.segment_page import SegmentPage
 from gpu_studio.ui.memory.tank import TankBar
-from tests.core.memory.allocator.allocator_trace import snapshot_of
 from tests.driving.memory import MIB, run, start
 from tests.driving.window import click, find, numbers, plain, sees, text
 from tests.fakes.memory_answers import (
@@ -141,7 +140,7 @@ def test_a_snapshot_from_a_file_is_drawn_and_put_away_again(tab, page, tmp_path,
     model = AllocatorModel(2 << 30)
     listed = [model.allocate(3 * MIB) for _ in range(8)]
     model.free(listed[3])
-    snapshot = snapshot_of(model)
+    snapshot = model.snapshot()
     snapshot["segments"][0]["blocks"][0]["frames"] = [
         {"filename": "/usr/lib/torch/nn/linear.py", "line": 9, "name": "forward"},
         {"filename": "/home/me/train.py", "line": 31, "name": "step"},

@@ -17,6 +17,10 @@ Comments name its functions.
 
 Not modeled: blocks that wait for another stream (``record_stream``; free them when they are really
 free), CUDA graphs, memory pools, other backends.
+
+The snapshot has the form of ``torch.cuda.memory._snapshot()`` (snapshot() in the same file, fields
+in torch/csrc/cuda/Module.cpp). As a pickle file, it opens in PyTorch's own viewer
+(``torch.cuda._memory_viz``, and pytorch.org/memory_viz).
 """
 
 from __future__ import annotations
@@ -36,6 +40,7 @@ from gpu_studio.core.memory.allocator.blocks import (
 from gpu_studio.core.memory.allocator.options import (
     UNLIMITED,
     parse_configuration,
+    size_of,
 )
 from gpu_studio.core.memory.allocator.segments import (
     ModelledCard,
@@ -46,6 +51,7 @@ from gpu_studio.core.memory.allocator.segments import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from gpu_studio.core.memory.allocator.options import AllocatorConfiguration
     from gpu_studio.core.memory.allocator.segments import FoundSegment
 
 
@@ -173,14 +179,20 @@ class AllocatorModel:
         return self._statistics.values()
 
     def segments(self) -> list[dict[str, Any]]:
-        """Return the segments by address, in the form of ``torch.cuda.memory_snapshot()``.
-
-        They have what is read of them: not the sums, and no frames.
-        """
+        """Return the segments by address, in the form of ``torch.cuda.memory_snapshot()``."""
         heads = self._segments.heads()
         stretches = (stretch for head in heads for stretch in _mapped_stretches(head))
         found = (_segment(stretch, self.is_expandable) for stretch in stretches)
         return sorted(found, key=lambda segment: int(segment["address"]))
+
+    def snapshot(self) -> dict[str, Any]:
+        """Return it all in the form of ``torch.cuda.memory._snapshot()``, with no history."""
+        return {
+            "segments": self.segments(),
+            "device_traces": [[]],
+            "allocator_settings": _settings(self._options),
+            "external_annotations": [],
+        }
 
     def _cached_block(self, pool: Pool, size_bytes: int) -> Block | None:
         """Take the smallest sufficient free block out of the pool (get_free_block).
@@ -249,19 +261,52 @@ def _mapped_stretches(head: Block) -> Iterator[list[Block]]:
 
 
 def _segment(blocks: list[Block], is_expandable: bool) -> dict[str, Any]:
+    in_use = [block for block in blocks if block.state == IN_USE]
+    in_use_bytes = sum(block.size_bytes for block in in_use)
     return {
         "device": 0,
         "address": blocks[0].address,
         "total_size": sum(block.size_bytes for block in blocks),
+        "allocated_size": in_use_bytes,
+        "active_size": in_use_bytes,
+        "requested_size": sum(block.requested_bytes for block in in_use),
+        "stream": 0,
         "segment_type": "small" if blocks[0].pool.is_small else "large",
+        "segment_pool_id": (0, 0),
         "is_expandable": is_expandable,
+        "frames": [],
         "blocks": [
             {
                 "address": block.address,
                 "size": block.size_bytes,
                 "requested_size": block.requested_bytes,
                 "state": "active_allocated" if block.state == IN_USE else "inactive",
+                "frames": [],
             }
             for block in blocks
         ],
     }
+
+
+def _settings(configuration: AllocatorConfiguration) -> dict[str, Any]:
+    return {
+        "PYTORCH_CUDA_ALLOC_CONF": configuration.text,
+        "max_split_size": _signed(configuration.max_split_bytes),
+        "garbage_collection_threshold": configuration.garbage_collection_threshold,
+        "expandable_segments": configuration.expandable_segments,
+        "pinned_num_register_threads": configuration.pinned_num_register_threads,
+        "release_lock_on_cudamalloc": configuration.release_lock_on_cudamalloc,
+        "pinned_use_cuda_host_register": configuration.pinned_use_cuda_host_register,
+        "graph_capture_record_stream_reuse": configuration.graph_capture_record_stream_reuse,
+        "max_round_threshold": _signed(size_of(configuration.pinned_max_round_threshold_mb)),
+        "max_cached_size": _signed(size_of(configuration.pinned_max_cached_size_mb)),
+        "roundup_power2_divisions": {
+            str(1 << slot): divisions
+            for slot, divisions in enumerate(configuration.roundup_power2_divisions)
+        },
+    }
+
+
+def _signed(size: int) -> int:
+    """Return a size_t in the form of PyTorch's Python, an int64: no limit is −1."""
+    return size - (1 << 64) if size >= 1 << 63 else size

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from gpu_studio.core.memory.allocator.model import AllocatorModel
-from gpu_studio.core.memory.allocator.options import parse_configuration, size_of
 
 MIB = 1 << 20
 STEPS = 2000
@@ -209,45 +208,3 @@ def model_of(
     if fraction < 1:
         model.set_memory_fraction(fraction)
     return model
-
-
-def snapshot_of(model: AllocatorModel, conf: str = "") -> dict[str, Any]:
-    """Return a model's segments in the whole form of ``torch.cuda.memory._snapshot()``."""
-    options = parse_configuration(conf)
-    return {
-        "segments": [_segment(segment) for segment in model.segments()],
-        "device_traces": [[]],
-        "allocator_settings": {
-            "PYTORCH_CUDA_ALLOC_CONF": conf,
-            "max_split_size": _signed(options.max_split_bytes),
-            "garbage_collection_threshold": options.garbage_collection_threshold,
-            "expandable_segments": options.expandable_segments,
-            "pinned_num_register_threads": options.pinned_num_register_threads,
-            "release_lock_on_cudamalloc": options.release_lock_on_cudamalloc,
-            "pinned_use_cuda_host_register": options.pinned_use_cuda_host_register,
-            "graph_capture_record_stream_reuse": options.graph_capture_record_stream_reuse,
-            "max_round_threshold": _signed(size_of(options.pinned_max_round_threshold_mb)),
-            "max_cached_size": _signed(size_of(options.pinned_max_cached_size_mb)),
-            "roundup_power2_divisions": {
-                str(1 << slot): divisions
-                for slot, divisions in enumerate(options.roundup_power2_divisions)
-            },
-        },
-        "external_annotations": [],
-    }
-
-
-def _segment(segment: dict[str, Any]) -> dict[str, Any]:
-    used = [block for block in segment["blocks"] if block["state"] == "active_allocated"]
-    used_bytes = sum(block["size"] for block in used)
-    return segment | {
-        "allocated_size": used_bytes, "active_size": used_bytes,
-        "requested_size": sum(block["requested_size"] for block in used),
-        "stream": 0, "segment_pool_id": (0, 0), "frames": [],
-        "blocks": [block | {"frames": []} for block in segment["blocks"]],
-    }  # fmt: skip
-
-
-def _signed(size: int) -> int:
-    """Return a size_t in the form of PyTorch's Python, an int64: no limit is −1."""
-    return size - (1 << 64) if size >= 1 << 63 else size

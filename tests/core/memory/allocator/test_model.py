@@ -16,7 +16,6 @@ from tests.core.memory.allocator.allocator_trace import (
     follow,
     model_of,
     reserved_at,
-    snapshot_of,
 )
 
 MIB = 1 << 20
@@ -51,8 +50,8 @@ def test_the_large_pool_gives_way_to_the_oldest_first():
 class ModelAlone:
     """The model, for the calls whose outcome PyTorch's allocator left on record."""
 
-    def __init__(self, model: AllocatorModel, conf: str) -> None:
-        self._model, self._conf = model, conf
+    def __init__(self, model: AllocatorModel) -> None:
+        self._model = model
         self._blocks: list[Block] = []
 
     @property
@@ -77,7 +76,7 @@ class ModelAlone:
         return self._model.stats()
 
     def snapshot(self) -> dict[str, Any]:
-        return snapshot_of(self._model, self._conf)
+        return self._model.snapshot()
 
 
 @pytest.mark.parametrize("setting", SETTINGS, ids=str)
@@ -90,7 +89,7 @@ def test_the_model_does_what_pytorch_did(setting):
         conf=setting.conf,
         fraction=setting.fraction,
     )
-    found = follow(ModelAlone(model, setting.conf), setting)
+    found = follow(ModelAlone(model), setting)
     same = [one == two for one, two in zip(found, record["digests"], strict=True)]
     assert all(same), f"differs before call {250 * (same.index(False) + 1)}"
 
@@ -98,7 +97,7 @@ def test_the_model_does_what_pytorch_did(setting):
 @pytest.mark.parametrize("edge", EDGES, ids=str)
 def test_the_edges_of_rules_are_pytorchs(edge):
     model = model_of(1996 * MIB, CONTEXT_MIB * MIB, conf=edge.conf, fraction=edge.fraction)
-    assert reserved_at(ModelAlone(model, edge.conf), edge) == edge.reserved_mib
+    assert reserved_at(ModelAlone(model), edge) == edge.reserved_mib
 
 
 @pytest.mark.parametrize(
