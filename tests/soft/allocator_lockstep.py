@@ -11,12 +11,12 @@ from typing import Any
 import torch
 
 from gpu_studio.core.memory.allocator.blocks import Block, ModelledOutOfMemory
+from gpu_studio.core.memory.allocator.model import AllocatorModel
 from gpu_studio.core.memory.allocator.options import parse_configuration
 from tests.core.memory.allocator.allocator_trace import (
     Edge,
     Setting,
     follow,
-    model_of,
     reserved_at,
 )
 
@@ -40,7 +40,7 @@ class Lockstep:
         if fraction < 1:
             torch.cuda.set_per_process_memory_fraction(fraction)
         self.other_bytes = total_bytes - free_bytes
-        self.model = model_of(total_bytes, self.other_bytes, conf=conf, fraction=fraction)
+        self.model = AllocatorModel(total_bytes, self.other_bytes, conf=conf, fraction=fraction)
         self._tensors: list[tuple[torch.Tensor, Block]] = []
         self._offset = 0
 

@@ -15,7 +15,6 @@ from gpu_studio.core.memory.segments import (
     map_of_snapshot,
     segments_read,
 )
-from tests.core.memory.allocator.allocator_trace import model_of
 from tests.fakes.memory_answers import memory_read
 
 MIB = 1 << 20
@@ -24,7 +23,7 @@ MIB = 1 << 20
 def used_model(seed, conf="", **options):
     """A simulated card after some hundred random calls."""
     chance = random.Random(seed)
-    model = model_of(chance.randrange(200, 2000) * MIB, conf=conf, **options)
+    model = AllocatorModel(chance.randrange(200, 2000) * MIB, conf=conf, **options)
     living = []
     for _ in range(chance.randrange(5, 150)):
         if living and chance.random() < 0.4:

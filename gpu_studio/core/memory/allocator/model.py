@@ -65,6 +65,8 @@ class AllocatorModel:
         capacity_bytes: the card's memory according to CUDA, ``torch.cuda.mem_get_info()[1]``.
         other_bytes: the part that other processes and this process's CUDA context use.
         conf: options, as in ``PYTORCH_CUDA_ALLOC_CONF``.
+        fraction: as in ``torch.cuda.set_per_process_memory_fraction``; at 1.0 the option
+            ``per_process_memory_fraction`` decides.
 
     Attributes:
         card: the card's memory; its ``other_bytes`` may change, as other processes come and go.
@@ -73,13 +75,15 @@ class AllocatorModel:
         ValueError: ``conf`` is wrong; see `parse_configuration`.
     """
 
-    def __init__(self, capacity_bytes: int, other_bytes: int = 0, *, conf: str = "") -> None:
+    def __init__(
+        self, capacity_bytes: int, other_bytes: int = 0, *, conf: str = "", fraction: float = 1.0
+    ) -> None:
         self._options = options = parse_configuration(conf)
         self.card = ModelledCard(capacity_bytes, other_bytes)
         self._statistics = statistics = Statistics()
         is_expandable = options.expandable_segments
         self._unsplit_from_bytes = UNLIMITED if is_expandable else options.max_split_bytes
-        self.memory_fraction = options.per_process_memory_fraction
+        self.memory_fraction = options.per_process_memory_fraction if fraction == 1 else fraction
         self._segments = Segments(options, self.memory_fraction, self.card, statistics)
         self._counts_splits = not is_expandable
 

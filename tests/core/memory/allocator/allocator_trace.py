@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from gpu_studio.core.memory.allocator.model import AllocatorModel
-
 MIB = 1 << 20
 STEPS = 2000
 """The length of a recorded run."""
@@ -198,13 +196,3 @@ def reserved_at(allocator: Allocator, edge: Edge) -> tuple[int, ...]:
             allocator.free(0)
         reserved_mib.append(allocator.stats()["reserved_bytes.all.current"] // MIB)
     return tuple(reserved_mib)
-
-
-def model_of(
-    total_bytes: int, other_bytes: int = 0, *, conf: str = "", fraction: float = 1.0
-) -> AllocatorModel:
-    """Return a model with a limit as by ``set_per_process_memory_fraction``, if it is one."""
-    model = AllocatorModel(total_bytes, other_bytes, conf=conf)
-    if fraction < 1:
-        model.set_memory_fraction(fraction)
-    return model

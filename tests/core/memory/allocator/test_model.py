@@ -14,7 +14,6 @@ from tests.core.memory.allocator.allocator_trace import (
     RECORD,
     SETTINGS,
     follow,
-    model_of,
     reserved_at,
 )
 
@@ -35,7 +34,7 @@ def test_no_bytes_need_no_memory():
 
 
 def test_the_large_pool_gives_way_to_the_oldest_first():
-    model = model_of(1000 * MIB, conf="garbage_collection_threshold:0.1", fraction=0.9)
+    model = AllocatorModel(1000 * MIB, conf="garbage_collection_threshold:0.1", fraction=0.9)
     old, new = model.allocate(100 * MIB), model.allocate(200 * MIB)
     model.free(old)
     for _ in range(5):
@@ -83,7 +82,7 @@ class ModelAlone:
 def test_the_model_does_what_pytorch_did(setting):
     record = json.loads(RECORD.read_text())[str(setting)]
     assert record["version"].startswith("2.13.")
-    model = model_of(
+    model = AllocatorModel(
         setting.total_mib * MIB,
         record["other_bytes"],
         conf=setting.conf,
@@ -96,7 +95,7 @@ def test_the_model_does_what_pytorch_did(setting):
 
 @pytest.mark.parametrize("edge", EDGES, ids=str)
 def test_the_edges_of_rules_are_pytorchs(edge):
-    model = model_of(1996 * MIB, CONTEXT_MIB * MIB, conf=edge.conf, fraction=edge.fraction)
+    model = AllocatorModel(1996 * MIB, CONTEXT_MIB * MIB, conf=edge.conf, fraction=edge.fraction)
     assert reserved_at(ModelAlone(model), edge) == edge.reserved_mib
 
 
