@@ -99,6 +99,22 @@ def copy_checkout(pc: WindowsPc, windows_path: str) -> Path:
     return target
 
 
+def download_wheels(pc: WindowsPc) -> Path:
+    """Return a folder with PyTorch's wheel for Windows, and those of what it needs.
+
+    Raises:
+        SkippedError: they cannot be had.
+    """
+    folder, wanted = pc.folder / "wheels", pc.folder / "packages.txt"
+    wanted.write_text("\n".join(_locked()) + "\n", encoding="utf-8")
+    try:
+        _pip("download", "-d", str(folder), "--require-hashes", "-r", str(wanted))
+        _pip("download", "-d", str(folder), _torch())
+    except (OSError, subprocess.SubprocessError) as error:
+        raise SkippedError(f"{_last_words(error)}.") from error
+    return folder
+
+
 def _made_from() -> str:
     """Return a text that changes with all that a PC is made from."""
     files = [Path(__file__), *sorted(_C.iterdir()), LOCK]
