@@ -3,7 +3,7 @@ import pickle
 import socket
 import sys
 import zipfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,7 @@ from gpu_studio.ui.main_window import MainWindow
 from tests.core.race.racing import CARD, over
 from tests.core.test_texts import hostile_json, hostile_record
 from tests.driving.pages import PAGES, go
-from tests.driving.window import drop, find, text, wait_until
+from tests.driving.window import drop, find, text, wait_ready, wait_until
 from tests.fakes.descriptions import described_with_cuda
 from tests.fakes.hostile_files import (
     HOSTILE_NAME,
@@ -107,13 +107,17 @@ def test_what_is_dropped_shows_nothing_that_hides(window: MainWindow, tmp_path: 
 
 
 def test_hostile_results_show_nothing_that_hides(
-    window: MainWindow, ready_studio: Studio, tmp_path: Path
+    make_window: Callable[..., MainWindow], tmp_path: Path
 ) -> None:
-    ready_studio.go_to(BENCHMARK)
+    window = make_window(data_folder=tmp_path / "data")
+    window.show()
+    studio = window.findChild(Studio)
+    wait_ready(studio)
+    studio.go_to(BENCHMARK)
     path = tmp_path / f"{FILE_NAME}.json"
     kept = kept_of(over(CARD, 0.01), "2026-11-22T12:00:00+00:00", "a")
     path.write_bytes(hostile_json(kept, spared=frozenset({"sha256"})))
-    ready_studio.go_to(HISTORY)
+    studio.go_to(HISTORY)
     history = window.findChild(HistoryModel)
     history.open_files([path])
     wait_until(lambda: history.entries)
