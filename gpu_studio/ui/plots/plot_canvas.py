@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pyqtgraph as pg
 from PySide6.QtCore import QRectF, Qt, Signal
-from PySide6.QtGui import QColor
+from PySide6.QtGui import QColor, QFontMetrics, QGuiApplication
 from PySide6.QtWidgets import QToolTip
 
 from gpu_studio.core.units import format_duration
@@ -136,6 +136,7 @@ def _decades(minimum: float, maximum: float, most: int) -> list[float]:
 _LEGEND_ROW = 22  # pixels
 _LEGEND_COLUMNS = 4
 _TOP_LABEL, _LABEL_STEP = 0.93, 0.14  # of the plot's height
+_LABEL_PADDING = 10  # pixels, above and below a label
 _BAND_ALPHA = 40
 _LINE_LAYER = 10
 _SPAN_HEIGHT = 7.0  # pixels
@@ -196,6 +197,8 @@ class PlotCanvas(pg.PlotWidget):  # type: ignore[misc]  # pyqtgraph has no types
         }
         super().__init__(parent, axisItems=axes, background=None, enableMenu=False)
         self.axes_style = style
+        self._marks: dict[str, Sequence[Any]] = defaultdict(list)
+        self._looks: list[object] | None = None  # of the levels
         self.mark_items: dict[str, list[Any]] = defaultdict(list)
         self._bar = _SpanBar(self.plotItem.vb)
         # Lets the card behind it show: a cached background has the window's color.
@@ -206,6 +209,7 @@ class PlotCanvas(pg.PlotWidget):  # type: ignore[misc]  # pyqtgraph has no types
         self.hideButtons()
         self.showGrid(x=True, y=True, alpha=0.25)
         self.plotItem.layout.setContentsMargins(1, END_ROOM // 2, END_ROOM, 1)
+        self.plotItem.vb.sigResized.connect(self._place_labels)
         self.setLogMode(x=style.logarithmic_x, y=style.logarithmic_y)
         if style.x_label:
             self.setLabel("bottom", style.x_label)
@@ -258,33 +262,34 @@ class PlotCanvas(pg.PlotWidget):  # type: ignore[misc]  # pyqtgraph has no types
         if kind == "spans":
             self._bar.show_spans(marks, theme)
             return
+        self._marks[kind] = marks
+        if kind == "levels":
+            before, self._looks = self._looks, _looks(marks, theme)
+            if before == self._looks:
+                self._move_levels(marks)
+                return
         for item in self.mark_items[kind]:
             self.removeItem(item)
         make: dict[str, Callable[[Any, Theme], list[Any]]] = {
-            "markers": self._marker_items, "levels": self._level_items, "names": self._name_items,
+            "markers": self._marker_items, "levels": _level_items, "names": self._name_items,
         }  # fmt: skip
-        if kind == "levels":
-            marks = list(zip(marks, _level_places([level.y for level in marks]), strict=True))
         self.mark_items[kind] = [item for mark in marks for item in make[kind](mark, theme)]
         for item in self.mark_items[kind]:
             self.addItem(item, ignoreBounds=True)
+        if kind == "levels":
+            self._move_levels(marks)
 
-    def _level_items(self, placed: tuple[Level, _LevelPlace], theme: Theme) -> list[Any]:
-        """Return a level's line with its name."""
-        level, place = placed
-        colour = QColor(theme.colour(ink(level.role)))
-        style = Qt.PenStyle.DashLine if level.dashed else Qt.PenStyle.SolidLine
-        anchor = (place.across, 1.0 if place.is_above else 0.0)
-        line = pg.InfiniteLine(
-            math.log10(level.y) if self.axes_style.logarithmic_y else level.y,
-            angle=0, pen=pg.mkPen(colour, style=style), label=level.label or None,
-            labelOpts={
-                "position": place.across, "anchors": [anchor, anchor], "color": colour,
-                "movable": False, "fill": _ground(theme),
-            },
-        )  # fmt: skip
-        line.setZValue(_LINE_LAYER)
-        return [line]
+    def _move_levels(self, levels: Sequence[Level]) -> None:
+        """Move the lines and rename them: a run's median so far changes with each batch."""
+        places = _level_places([level.y for level in levels])
+        for item, level, place in zip(self.mark_items["levels"], levels, places, strict=True):
+            anchor = (place.across, 1.0 if place.is_above else 0.0)
+            item.label.anchors = [anchor, anchor]
+            item.label.orthoPos = place.across
+            item.label.setFormat(level.label)
+            item.label.setVisible(bool(level.label))  # its ground would cover a curve
+            item.setPos(math.log10(level.y) if self.axes_style.logarithmic_y else level.y)
+            item.label.updatePosition()
 
     def _name_items(self, name: CurveName, theme: Theme) -> list[Any]:
         x = math.log10(name.x) if self.axes_style.logarithmic_x else name.x
@@ -312,8 +317,8 @@ class PlotCanvas(pg.PlotWidget):  # type: ignore[misc]  # pyqtgraph has no types
             place(marker.x), pen=pg.mkPen(colour, style=style),
             label=marker.label or None,  # each text is a document; runs leave hundreds of marks
             labelOpts={
-                "position": max(_TOP_LABEL - marker.row * _LABEL_STEP, 0.0), "color": colour,
-                "movable": False, "fill": _ground(theme),
+                "position": self._label_position(marker.row), "color": colour, "movable": False,
+                "fill": _ground(theme),
             },
         )  # fmt: skip
         line.setZValue(_LINE_LAYER)
@@ -328,6 +333,22 @@ class PlotCanvas(pg.PlotWidget):  # type: ignore[misc]  # pyqtgraph has no types
             band.setZValue(-10)
             items.insert(0, band)
         return items
+
+    def _place_labels(self) -> None:
+        """Keep the rows of the markers' labels apart in a plot of another height."""
+        rows = {marker.label: marker.row for marker in self._marks["markers"] if marker.row}
+        for item in self.mark_items["markers"] if rows else ():
+            label = getattr(item, "label", None)
+            if label is not None and label.format in rows:
+                label.setPosition(self._label_position(rows[label.format]))
+
+    def _label_position(self, row: int) -> float:
+        """Return the place of a row of labels, as a share of the plot's height."""
+        label = QFontMetrics(QGuiApplication.font()).height() + _LABEL_PADDING
+        # The rows are never closer than a label is high.
+        height: float = self.plotItem.vb.height()
+        step = max(_LABEL_STEP, label / max(height, 1.0))
+        return max(_TOP_LABEL - row * step, 0.0)
 
 
 class _LevelPlace(NamedTuple):
@@ -352,6 +373,23 @@ def _level_places(ys: Sequence[float]) -> list[_LevelPlace]:
         across = _COLUMNS_OF_LEVELS[column % len(_COLUMNS_OF_LEVELS)]
         places[at] = _LevelPlace(across, is_above=2 * rank < len(order))
     return places
+
+
+def _looks(levels: Sequence[Level], theme: Theme) -> list[object]:
+    """Return what levels keep when they move."""
+    return [(level.role, level.dashed, theme.is_dark, theme.factor) for level in levels]
+
+
+def _level_items(level: Level, theme: Theme) -> list[Any]:
+    """Return a level's line with its name, which have no place yet."""
+    colour = QColor(theme.colour(ink(level.role)))
+    style = Qt.PenStyle.DashLine if level.dashed else Qt.PenStyle.SolidLine
+    line = pg.InfiniteLine(
+        angle=0, pen=pg.mkPen(colour, style=style), label=level.label,
+        labelOpts={"color": colour, "movable": False, "fill": _ground(theme)},
+    )  # fmt: skip
+    line.setZValue(_LINE_LAYER)
+    return [line]
 
 
 def _ground(theme: Theme) -> QColor:
