@@ -106,6 +106,12 @@ def test_what_is_dropped_shows_nothing_that_hides(window: MainWindow, tmp_path: 
         assert_plain()
 
 
+@pytest.fixture
+def studio(studio: Studio, tmp_path: Path) -> Studio:
+    studio.data_folder = tmp_path / "data"
+    return studio
+
+
 def test_hostile_results_show_nothing_that_hides(
     make_window: Callable[..., MainWindow], tmp_path: Path
 ) -> None:
