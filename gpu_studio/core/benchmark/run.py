@@ -5,6 +5,8 @@ from __future__ import annotations
 from enum import Enum
 from typing import TYPE_CHECKING, NamedTuple
 
+import msgspec
+
 from gpu_studio.core.benchmark.options import mode_words
 from gpu_studio.core.benchmark.trust import doubts_of, facts_of, trust_sign
 from gpu_studio.core.engine import describe_exit
@@ -120,6 +122,12 @@ class Run:
         self.finish_steps: int | None = None
         self._summary: Summary | None = None
         self._interval_s: tuple[float, float] | None = None
+
+    def move_to(self, address: str) -> None:
+        """Follow the device, which has another name in a new engine."""
+        self.request = msgspec.structs.replace(self.request, device=address)
+        if self.result is not None:
+            self.result = msgspec.structs.replace(self.result, device=address)
 
     @property
     def size_label(self) -> str:

@@ -280,20 +280,30 @@ class Benchmark(QObject):
             self._show_again([])
 
     def _follow_cards(self) -> None:
-        """Remove the runs of cards that have another number now; the history keeps them."""
+        """Give runs the numbers that their cards have now.
+
+        A hidden card has none. If its number is now that of another card, its runs go: they would
+        stand among the other's. The history keeps them.
+        """
         board = self._studio.board
         if self.state.is_busy or not board.is_complete:
             return
         numbers = {
             row.identity: row.number for row in board.rows if row.obstacle is not Obstacle.NO_LINE
         }
-        kept = [
-            run
-            for run in self.runs
-            if numbers.get(run.card, run.request.device) == run.request.device
-        ]
-        if len(kept) < len(self.runs):
-            self._show_again(kept, _renumbered(len(self.runs) - len(kept)))
+        moved, lost = [], []
+        for run in self.runs:
+            number = numbers.get(run.card)
+            if run.card not in numbers or number == run.request.device:
+                continue
+            if number is not None:
+                moved.append((run, number))
+            elif board.at(run.request.device) is not None:
+                lost.append(run)
+        if moved or lost:
+            for run, number in moved:
+                run.move_to(number)
+            self._show_again([run for run in self.runs if run not in lost], _hidden(len(lost)))
 
     def _show_again(self, runs: list[Run], sentence: str = "") -> None:
         self.runs, self._queue.runs = runs, [run for run in self._queue.runs if run in runs]
@@ -389,10 +399,12 @@ def _ended_the_engine(event: Event) -> bool:
     return isinstance(event, EngineEnded)
 
 
-def _renumbered(count: int) -> str:
-    """Return where the runs of a card are that PyTorch sees as another one, or not at all."""
+def _hidden(count: int) -> str:
+    """Return where the runs of a card are that this engine does not see; empty without any."""
+    if not count:
+        return ""
     runs = "The run" if count == 1 else f"The {count} runs"
-    return f"{runs} of a card that PyTorch counts otherwise now: see History."
+    return f"{runs} of a card that is hidden now: see History."
 
 
 def run_label(run: Run, rows: Sequence[DeviceRow]) -> str:

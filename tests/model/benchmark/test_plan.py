@@ -176,13 +176,17 @@ def see(qtbot: QtBot, studio: Studio, engines: Engines, visible: str | None) -> 
 
 
 @pytest.mark.parametrize("inventory", [two_cards()])
-def test_a_run_never_stands_among_those_of_another_card(
+def test_a_run_follows_its_card_and_never_stands_among_anothers(
     qtbot: QtBot, ready_studio: Studio, engines: Engines, measured: Benchmark
 ) -> None:
     see(qtbot, ready_studio, engines, SECOND)
-    assert [run.card for run in measured.runs] == ["cpu"]
-    assert [result.device for result in measured.results] == ["cpu"]
+    assert [(run.request.device, run.card) for run in measured.runs] == [
+        ("cpu", "cpu"), ("cuda:0", SECOND),
+    ]  # fmt: skip
+    assert [result.device for result in measured.results] == ["cpu", "cuda:0"]
     assert "History" in measured.notice.sentence
+    see(qtbot, ready_studio, engines, None)
+    assert [run.request.device for run in measured.runs] == ["cpu", "cuda:1"]
 
 
 @pytest.mark.parametrize("inventory", [two_cards()])
