@@ -25,6 +25,7 @@ from gpu_studio.core.units import moment_order
 from gpu_studio.core.user_file import UnusableFileError, read_own_file, write_atomically
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from gpu_studio.core.benchmark.run import Run
@@ -104,7 +105,9 @@ class History:
             self._save(key, kept)
             del self._waiting[key]
 
-    def contents(self, most: int | None = None) -> HistoryList:
+    def contents(
+        self, most: int | None = None, is_over: Callable[[], bool] = lambda: False
+    ) -> HistoryList:
         """Return the newest runs, newest first.
 
         A file's name begins with the time when its run was kept. So the names are the index, and
@@ -112,6 +115,7 @@ class History:
 
         Args:
             most: the maximum number of files to read; None reads all.
+            is_over: returns whether the result is no longer needed; called before each file.
 
         Raises:
             StudioError: the folder exists but cannot be read.
@@ -120,6 +124,8 @@ class History:
         entries, refusals = [], []
         read = keys if most is None else keys[:most]
         for key in read:
+            if is_over():
+                break
             try:
                 header = decode_header(read_capped(self._path(key)))
                 entries.append(HistoryEntry(key, header))

@@ -168,7 +168,8 @@ class HistoryModel(PageModel):
         most = self._most
 
         def read() -> tuple[HistoryList, StandardRun | None]:
-            return self._history.contents(most), self._standard.newest()
+            contents = self._history.contents(most, lambda: self._files.is_closed)
+            return contents, None if self._files.is_closed else self._standard.newest()
 
         self._files.add(read, self._on_listed, keeps=False)
 

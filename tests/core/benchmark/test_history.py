@@ -47,6 +47,9 @@ def test_only_what_is_shown_is_read(kept: History, monkeypatch: pytest.MonkeyPat
     assert [entry.key for entry in contents.entries] == read == keys[:-4:-1]
     assert contents.unread_count == 17
     assert History(kept.folder).contents(30).unread_count == 0
+    read.clear()
+    assert History(kept.folder).contents(is_over=lambda: len(read) == 2).entries
+    assert read == keys[:-3:-1]
 
 
 def test_a_run_can_be_named_and_deleted(kept: History) -> None:
