@@ -6,6 +6,7 @@ import time
 from typing import TYPE_CHECKING
 
 from gpu_studio.core.failure import FailureKind, StudioError
+from gpu_studio.core.memory.oom_text import read_oom_text, rounding_bytes
 from gpu_studio.core.memory.outcome import (
     explain_outcome,
     has_spilled,
@@ -193,6 +194,11 @@ class _Experiment:
         self, bench: MemoryBench, start: MemoryRead, last: SegmentsRead, budget_bytes: int | None
     ) -> OomFinished:
         read, outcome = last.read, "stopped"
+        told = read_oom_text(bench.error_text)
+        tried_bytes = told.tried_bytes
+        if tried_bytes is not None:
+            tried_bytes = _exact(tried_bytes, segment_bytes(bench.tensor_bytes))
+        holes_bytes = (read.reserved_bytes or 0) - (read.allocated_bytes or 0)
         if not self._stop.is_set():
             outcome = outcome_of(
                 start, last, bench.error_text, tensor_bytes=bench.tensor_bytes,
@@ -207,11 +213,11 @@ class _Experiment:
             steps=bench.steps,
             allocated_bytes=read.allocated_bytes,
             reserved_bytes=read.reserved_bytes,
-            tried_bytes=segment_bytes(bench.tensor_bytes),
-            free_bytes=read.free_bytes,
-            total_bytes=read.total_bytes,
-            limit_bytes=read.limit_bytes,
-            unallocated_bytes=(read.reserved_bytes or 0) - (read.allocated_bytes or 0),
+            tried_bytes=tried_bytes,
+            free_bytes=_exact(told.free_bytes, read.free_bytes),
+            total_bytes=_exact(told.total_bytes, read.total_bytes),
+            limit_bytes=_exact(told.limit_bytes, read.limit_bytes),
+            unallocated_bytes=_exact(told.unallocated_bytes, holes_bytes),
             largest_block_bytes=last.largest_block_bytes,
             free_total_bytes=last.free_total_bytes,
             others_grew_bytes=others_grew_bytes(start, read),
@@ -222,3 +228,14 @@ class _Experiment:
             modelled=self._card.is_modelled,
         )
         return explain_outcome(finished)
+
+
+def _exact(told_bytes: int | None, counted_bytes: int | None) -> int | None:
+    """Return what an error's text says, to the byte if a counter says the same.
+
+    The text has two decimals. What it leaves out, the counter says.
+    """
+    if told_bytes is None or counted_bytes is None:
+        return counted_bytes if told_bytes is None else told_bytes
+    is_same = abs(counted_bytes - told_bytes) <= rounding_bytes(max(told_bytes, counted_bytes))
+    return counted_bytes if is_same else told_bytes

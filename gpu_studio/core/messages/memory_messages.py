@@ -197,8 +197,11 @@ class OomFinished(LastEvent, frozen=True, kw_only=True):
         tensors, tensor_bytes: the number of tensors at the end, and the size of the last request.
         steps: the number of requested allocations.
         allocated_bytes, reserved_bytes: at the failure, or at the end without a failure.
-        tried_bytes: what the last request asked the driver for.
-        free_bytes, total_bytes, limit_bytes, unallocated_bytes: of the card at that moment.
+        tried_bytes: what the error says that the driver was asked for; null without an error, and
+            where its text has no numbers.
+        free_bytes, total_bytes, limit_bytes, unallocated_bytes: the error's own numbers. The text
+            has two decimals; if a counter of that moment agrees with it, this is its exact number.
+            What there is no text for is the counter's.
         largest_block_bytes: the largest tensor that could have been made at that moment.
         free_total_bytes: all memory free at that moment, including holes in reserved memory.
         others_grew_bytes: the bytes that other processes took between start and failure.

@@ -5,9 +5,10 @@ import msgspec
 import pytest
 
 from gpu_studio.core.failure import StudioError
+from gpu_studio.core.memory.allocator.blocks import ModelledOutOfMemory
 from gpu_studio.core.memory.experiment import run_experiment
 from gpu_studio.core.memory.modelled_cards import card_at
-from gpu_studio.core.memory.modelled_memory import ModelledMemory
+from gpu_studio.core.memory.modelled_memory import ModelledMemory, ModelledTensor
 from gpu_studio.core.memory.presets import PRESETS
 from gpu_studio.core.messages.memory_messages import (
     MOST_BLOCKS,
@@ -97,6 +98,39 @@ def test_what_spills_is_ended_and_named():
     assert start.free_bytes < finished.allocated_bytes <= start.free_bytes + 2 * 256 * MIB
     assert finished.error_text == ""
     assert freed.allocated_bytes == 0
+
+
+class FreedMeanwhile(ModelledMemory):
+    """A card on which another program frees 100 MiB between the error and the reading."""
+
+    def read(self, mark: str | None = None, step: int | None = None) -> MemoryRead:
+        read = super().read(mark, step)
+        freed_bytes = 100 * MIB if mark == "oom" else 0
+        return msgspec.structs.replace(read, free_bytes=read.free_bytes + freed_bytes)
+
+
+class Numberless(ModelledMemory):
+    """A card without NVML, where PyTorch raises an assertion instead of its report."""
+
+    def empty(self, size_bytes: int) -> ModelledTensor:
+        try:
+            return super().empty(size_bytes)
+        except ModelledOutOfMemory:
+            raise ModelledOutOfMemory("NVML_SUCCESS == r INTERNAL ASSERT FAILED") from None
+
+
+def test_the_end_has_the_errors_own_numbers():
+    plan, request = AllocationPlan(size=8190), experiment("custom", whole_card=True)
+    request = msgspec.structs.replace(request, plan=plan)
+    *_, finished = run_experiment(request, FreedMeanwhile(card_at("model:1996")), threading.Event())
+    # Those of the text, and to the byte where a counter says the same.
+    assert (finished.tried_bytes, finished.free_bytes) == (256 * MIB, 144 * MIB)
+    assert finished.total_bytes == 1996 * MIB
+    assert "144 MiB of 1.95 GiB was free" in finished.explanation.replace("\u202f", " ")
+    *_, finished = run_experiment(request, Numberless(card_at("model:1996")), threading.Event())
+    assert (finished.tried_bytes, finished.free_bytes) == (None, 144 * MIB)
+    _, finished = run(experiment("custom", plan=AllocationPlan(size=1024, count=4)))
+    assert finished.tried_bytes is None, "there was no error"
 
 
 class Untold(ModelledMemory):
