@@ -168,8 +168,9 @@ class ErrorTable(msgspec.Struct, frozen=True, kw_only=True):
 
 @lru_cache(maxsize=1)
 def error_table() -> ErrorTable:
-    """Return the table; raises `MissingResourceError`."""
-    return read_resource("errors.json", ErrorTable)
+    """Return the table; without its file, an empty one: then no error is known."""
+    empty = ErrorTable(about="", forms=(), kinds={}, programs=())
+    return read_resource("errors.json", ErrorTable, empty)
 
 
 @cache

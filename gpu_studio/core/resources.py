@@ -48,17 +48,22 @@ def _folders() -> tuple[Path, Path]:
 _Table = TypeVar("_Table")
 
 
-def read_resource(name: str, table: type[_Table]) -> _Table:
+def read_resource(name: str, table: type[_Table], empty: _Table | None = None) -> _Table:
     """Return the contents of a file that is part of the program.
 
     Args:
         name: the path below `resources`, with forward slashes.
         table: the type of the contents.
+        empty: what to return without the file, where "unknown" is a valid answer.
 
     Raises:
         MissingResourceError: the file is missing or cannot be read.
     """
     try:
         return msgspec.json.decode(resource_path(name).read_bytes(), type=table)
-    except (OSError, msgspec.MsgspecError) as error:
+    except (OSError, msgspec.MsgspecError, MissingResourceError) as error:
+        if empty is not None:
+            return empty
+        if isinstance(error, MissingResourceError):
+            raise
         raise MissingResourceError(name, "cannot be read") from error

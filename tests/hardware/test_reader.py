@@ -2,6 +2,7 @@ import os
 import subprocess
 import sys
 import threading
+from pathlib import Path
 
 import psutil
 import pytest
@@ -267,3 +268,46 @@ def test_the_driver_names_what_the_system_hides(monkeypatch):
     book = ProcessBook(lambda pid: "C:\\Games\\game.exe" if pid == 4 else None)
     assert named(book, 4) == ("game.exe", None)
     assert named(book, 5) == ("unknown", None)
+
+
+CHECKOUT = Path(__file__).parents[2]
+WITHOUT_TABLES = """
+import sys
+from pathlib import Path
+from gpu_studio.core import resources
+
+resources._PACKAGE_DIR = Path(sys.argv[1])  # before a table is read
+from gpu_studio.core.devices.facts import PcSnapshot
+from gpu_studio.core.devices.report import report_text
+from gpu_studio.engine.accelerators.cuda import start_code
+from tests.core.devices.doctor_facts import CPU_ENGINE, GT_1030, RTX_3060, codes, examined, pc
+from tests.hardware.test_linux_cards import TREES, described
+from tests.hardware.test_nvml import device_of
+
+amd, nvidia = described(TREES / "rx6600"), device_of()
+print(amd.name, nvidia.name, sep="\\n")
+print(report_text(PcSnapshot(inventory=pc(amd, nvidia))))
+print(codes(examined(pc(RTX_3060))), start_code("Error 804: forward compatibility"))
+(finding,) = examined(pc(RTX_3060), CPU_ENGINE)
+print(finding.code, [finding.command])
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="reads a tree with links")
+@pytest.mark.parametrize("text", [None, "{"])
+def test_without_a_table_of_the_program_the_cards_are_read(tmp_path, text):
+    """A virus scanner has taken them away, or a copy broke off."""
+    (tmp_path / "resources").mkdir()
+    if text is not None:
+        for table in (CHECKOUT / "resources").glob("*.json"):
+            (tmp_path / "resources" / table.name).write_text(text)
+    asked = subprocess.run(
+        [sys.executable, "-c", WITHOUT_TABLES, str(tmp_path / "gpu_studio")],
+        capture_output=True, encoding="utf-8", check=False, timeout=PATIENCE_S,
+        cwd=CHECKOUT,
+    )  # fmt: skip
+    assert asked.returncode == 0, asked.stderr
+    amd, nvidia, *lines = asked.stdout.splitlines()
+    assert "AMD" in amd
+    assert nvidia == "NVIDIA GeForce GT 1030"
+    assert lines[-2:] == ["['ok'] None", "build_without_cuda ['']"]

@@ -198,4 +198,4 @@ def _mining_models() -> frozenset[str]:
 
 @cache
 def _table() -> _Table:
-    return read_resource(_TABLE, _Table)
+    return read_resource(_TABLE, _Table, _Table(chips={}, mining={}))

@@ -115,7 +115,7 @@ def first_drivers(compute_capability: str) -> FirstDrivers | None:
 
 @cache
 def _table() -> _Table:
-    return read_resource(_TABLE, _Table)
+    return read_resource(_TABLE, _Table, _Table())
 
 
 # NVML counts the memory that the driver reserves, CUDA does not. It is never more than this share:

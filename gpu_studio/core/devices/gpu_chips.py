@@ -79,7 +79,7 @@ def is_among(ids: Iterable[str], device_id: int) -> bool:
 
 @cache
 def _table() -> _Table:
-    return read_resource(_TABLE, _Table)
+    return read_resource(_TABLE, _Table, _Table(chips=()))
 
 
 _GENERIC = {
@@ -137,4 +137,4 @@ def product_name(vendor_id: int, device_id: int, revision: int | None = None) ->
 
 @cache
 def _name_table() -> _NameTable:
-    return read_resource(_NAMES_FILE, _NameTable)
+    return read_resource(_NAMES_FILE, _NameTable, _NameTable(names={}, revisions={}))

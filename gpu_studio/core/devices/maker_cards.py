@@ -9,6 +9,7 @@ from gpu_studio.core import operating_system
 from gpu_studio.core.devices.devices import without_maker
 from gpu_studio.core.devices.gpu_chips import chip_for_target, gpu_chip
 from gpu_studio.core.maker_builds import MakerCard, judge
+from gpu_studio.core.resources import MissingResourceError
 from gpu_studio.core.wheel_table import load_table
 from gpu_studio.core.wheels import own_platform_key
 
@@ -39,8 +40,12 @@ def build_here(card: Device) -> JudgedCard | None:
     """Return the build for a card on this PC, or why it has none; None for other makers' cards."""
     if card.maker not in _MAKERS:
         return None
+    try:
+        table = load_table()
+    except MissingResourceError:
+        return None
     kernel = operating_system.release() if operating_system.system() == "Linux" else ""
-    return judge(_maker_card(card), load_table(), own_platform_key(), kernel, sys.version_info[:2])
+    return judge(_maker_card(card), table, own_platform_key(), kernel, sys.version_info[:2])
 
 
 def _maker_card(card: Device) -> MakerCard:

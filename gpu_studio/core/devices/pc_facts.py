@@ -23,7 +23,8 @@ from gpu_studio.core.devices.devices import CUDA_BUILD
 from gpu_studio.core.devices.link import links_under_load
 from gpu_studio.core.devices.maker_cards import maker_cards
 from gpu_studio.core.maker_builds import JudgedCard, judge, serves, version_numbers
-from gpu_studio.core.wheel_table import PublishedBuild, TorchBuild, load_table
+from gpu_studio.core.resources import MissingResourceError
+from gpu_studio.core.wheel_table import PublishedBuild, TorchBuild, WheelTable, load_table
 from gpu_studio.core.wheels import (
     CudaCard,
     WheelChoice,
@@ -103,14 +104,17 @@ class PcFacts:
             engine.build_kind if engine else CUDA_BUILD,
             engine.cards if engine else (),
         )
-        self._table = load_table()
+        self._table = _table()
 
     @property
     def judged_cards(self) -> list[tuple[Device, JudgedCard]]:
         """The AMD and Intel cards, each with the build that is for it here, or why none is."""
+        table = self._table
+        if table is None:
+            return []
         kernel = operating_system.release() if self.system == "Linux" else ""
         return [
-            (card, judge(known, self._table, self._platform_key, kernel, self.python))
+            (card, judge(known, table, self._platform_key, kernel, self.python))
             for card, known in maker_cards(self.inventory)
         ]
 
@@ -128,7 +132,7 @@ class PcFacts:
     def choice(self, cards: Sequence[Device]) -> WheelChoice | None:
         """Return the build that supports the cards; None if that is not known."""
         known = _cuda_cards(cards)
-        if not known or not version_numbers(self.driver.version):
+        if self._table is None or not known or not version_numbers(self.driver.version):
             return None
         build = self._installed_build()
         return choose_wheel(
@@ -144,8 +148,10 @@ class PcFacts:
     def _own_arch_list(self) -> Sequence[str]:
         """Return the architectures that the installed PyTorch has code for; empty if unknown."""
         engine = self.cuda_build
-        if engine is None or engine.arch_list:
+        if engine is None or self._table is None:
             return engine.arch_list if engine else ()
+        if engine.arch_list:
+            return engine.arch_list
         # PyTorch does not report it if CUDA cannot start.
         own = self._installed_build()
         if own is not None and version_numbers(engine.torch_version) == version_numbers(
@@ -169,7 +175,8 @@ class PcFacts:
     @property
     def has_cuda_builds(self) -> bool:
         """Whether PyTorch publishes CUDA builds for this system and processor."""
-        return any(self._platform_key in build.arch_list for build in self._table.builds)
+        builds = self._table.builds if self._table else ()
+        return any(self._platform_key in build.arch_list for build in builds)
 
     def any_build(self, card: Device) -> TorchBuild | None:
         """Return the build of the program's PyTorch version with code for a card.
@@ -177,9 +184,10 @@ class PcFacts:
         Of several builds it is the one that runs with the oldest driver.
         """
         capability = capability_of(card)
+        builds = self._table.builds if self._table else ()
         serving = [
             build
-            for build in self._table.builds
+            for build in builds
             if capability and serves(build.arch_list.get(self._platform_key, ()), capability)
         ]
         return min(serving, key=lambda build: version_numbers(self.floor_of(build)), default=None)
@@ -190,8 +198,8 @@ class PcFacts:
 
     def served_less(self, tag: str) -> list[str]:
         """Return the cards that the installed PyTorch supports, but the given build does not."""
-        builds = [one for one in self._table.builds if one.tag == tag]
-        archs = [one.arch_list.get(self._platform_key, ()) for one in builds]
+        builds = self._table.builds if self._table else ()
+        archs = [b.arch_list.get(self._platform_key, ()) for b in builds if b.tag == tag]
         return [
             card.short_name
             for card in self.cards
@@ -208,12 +216,12 @@ class PcFacts:
     def last_build(self, card: Device) -> PublishedBuild | None:
         """Return the newest published build with code for a card, of any PyTorch version."""
         capability = capability_of(card)
-        return last_build(self._table, capability) if capability else None
+        return last_build(self._table, capability) if self._table and capability else None
 
     def driver_floor(self) -> str | None:
         """Return the oldest driver for the installed PyTorch, if this PC's driver is older."""
         engine, own = self.cuda_build, version_numbers(self.driver.version)
-        if engine is None or not own:
+        if engine is None or self._table is None or not own:
             return None
         floor = driver_floor(self._table, engine.cuda_build, self.driver_system)
         return floor if floor and own < version_numbers(floor) else None
@@ -262,7 +270,8 @@ class PcFacts:
         """Return the program's row for the installed CUDA build; None if it has none."""
         numbers = version_numbers(self.cuda_build.cuda_build) if self.cuda_build else ()
         tag = "cu" + "".join(map(str, numbers[:2]))
-        return next((build for build in self._table.builds if build.tag == tag), None)
+        builds = self._table.builds if self._table else ()
+        return next((build for build in builds if build.tag == tag), None)
 
 
 def architecture_of(card: Device) -> str | None:
@@ -272,7 +281,11 @@ def architecture_of(card: Device) -> str | None:
 
 
 def recommended_build(inventory: Inventory) -> WheelChoice:
-    """Return the build to install on a PC, with the reason."""
+    """Return the build to install on a PC, with the reason.
+
+    Raises:
+        MissingResourceError: The table of builds is missing or broken.
+    """
     return choose_wheel(
         _cuda_cards(inventory.cards),
         inventory.driver.version,
@@ -283,3 +296,10 @@ def recommended_build(inventory: Inventory) -> WheelChoice:
 
 def _cuda_cards(cards: Sequence[Device]) -> list[CudaCard]:
     return [CudaCard(card.name, known) for card in cards if (known := capability_of(card))]
+
+
+def _table() -> WheelTable | None:
+    try:
+        return load_table()
+    except MissingResourceError:
+        return None

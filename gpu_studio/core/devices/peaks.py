@@ -177,9 +177,9 @@ class _PublishedTable(msgspec.Struct, frozen=True, kw_only=True):
 
 @cache
 def _published() -> _PublishedTable:
-    return read_resource(_PUBLISHED, _PublishedTable)
+    return read_resource(_PUBLISHED, _PublishedTable, _PublishedTable(generations={}, cards=()))
 
 
 @cache
 def _table() -> _Table:
-    return read_resource(_TABLE, _Table)
+    return read_resource(_TABLE, _Table, _Table(arithmetic={}, tensor_cores={}, limited=()))

@@ -337,5 +337,9 @@ class TorchReleases(msgspec.Struct, frozen=True):
 
 @cache
 def torch_releases() -> TorchReleases:
-    """Return the table."""
+    """Return the table.
+
+    Raises:
+        MissingResourceError: the file is missing or broken.
+    """
     return read_resource("torch_releases.json", TorchReleases)
