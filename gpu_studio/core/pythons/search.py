@@ -185,7 +185,7 @@ class _Search:
 
     def found(self) -> FoundPythons:
         """Return what has been found."""
-        left = [folder for folder, _ in self._queue]
+        left = [folder for folder, _ in self._queue.copy()]  # a walk may still go on
         if self._at:
             self.leave_out("its drive does not answer", *self._at)
         if left:

@@ -129,6 +129,19 @@ def test_the_time_that_is_over_is_said(venv, tmp_path):
     assert "the time was over" in why_left_out(found)
 
 
+def test_a_walk_that_still_finds_folders_spoils_no_answer():
+    class Growing(tuple):
+        __slots__ = ()
+
+        def __iter__(self):
+            looking._queue.append(("/found/meanwhile", 1))
+            return super().__iter__()
+
+    looking = search._Search(0.0)
+    looking._queue += [Growing(("/a", 0)), Growing(("/b", 0))]
+    assert looking.found().left_out[0].examples[:2] == ("/a", "/b")
+
+
 def test_a_drive_that_never_answers_costs_only_what_is_on_it(venv, tmp_path, monkeypatch):
     hung, scandir = str(tmp_path / "hung"), os.scandir
     os.mkdir(hung)
