@@ -37,6 +37,7 @@ from gpu_studio.model.worker import Worker
 from gpu_studio.process.console_end import ConsoleEnd
 from gpu_studio.process.family_folder import remove_left_over
 from gpu_studio.process.sleep_block import SleepBlock
+from gpu_studio.process.steady_memory import give_large_back
 from gpu_studio.ui.main_window import MainWindow, show_unexpected
 from gpu_studio.ui.override_guard import guard_overrides
 from gpu_studio.ui.theme import Theme, styled_application
@@ -199,6 +200,7 @@ def main() -> int:
         wheels=_folder_of_wheels(),
         sleep_blocker=SleepBlock("Measuring or installing"),
     )
+    window.painted.connect(give_large_back)
     collect_in_its_thread(window)
     sys.excepthook = _report_unexpected
     _close_on_signals(window)

@@ -36,7 +36,7 @@ from gpu_studio.core.wheels import own_platform_key
 from gpu_studio.process.child_process import ChildProcess
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     from gpu_studio.builds.shelf import BuildShelf
@@ -250,11 +250,13 @@ class BuildInstaller:
 
     def _downloaded(self, family: str, plan: WheelPlan) -> list[Path]:
         self._require_bytes(self._needed_bytes(family, plan))
-        return self._download(plan)
+        with self._naming_room(family, plan):
+            return self._download(plan)
 
     def _install(self, family: str, wheels: Path | None) -> None:
         plan, paths = self._fetch(family, wheels)
-        self._unpack(family, plan, paths)
+        with self._naming_room(family, plan):
+            self._unpack(family, plan, paths)
         size_bytes = self._shelf.size_bytes(family)
         record = BuildRecord(
             family, plan.torch_version, plan.python, size_bytes=size_bytes,
@@ -322,6 +324,21 @@ class BuildInstaller:
         growth = _GROWTH.get(family, others)
         needed = max(0, plan.total_bytes - saved_bytes) + round(growth * plan.total_bytes)
         return needed - self._shelf.size_bytes(family)
+
+    @contextlib.contextmanager
+    def _naming_room(self, family: str, plan: WheelPlan) -> Iterator[None]:
+        """If the disk fills up, name the room for all that is left: not only for one file."""
+        try:
+            yield
+        except TroubleError as error:
+            if error.trouble.kind is not troubles.TroubleKind.DISK_FULL:
+                raise
+            missing = self._needed_bytes(family, plan) - self._shelf.free_bytes()
+            root = str(self._shelf.root)
+            trouble = troubles.disk_full(
+                root, missing if missing > 0 else None, error.trouble.detail
+            )
+            raise TroubleError(trouble) from error
 
     def _require_bytes(self, needed: int) -> None:
         free = self._shelf.free_bytes()

@@ -71,6 +71,8 @@ class Patience(NamedTuple):
         farewell_s: seconds for an ended engine to be gone; a hung driver keeps it alive.
         on_stop: called before the engine is stopped.
         on_silence: called before an engine is ended that was silent for too long.
+        slow_s: the time without an event after which `on_slow` is called, once.
+        on_slow: says that the command still waits.
         on_pause: called with the seconds of a pause (the PC slept, a signal held the engine up)
             before an engine is ended whose request it spoiled; None lets the engine go on.
     """
@@ -80,6 +82,8 @@ class Patience(NamedTuple):
     farewell_s: float = math.inf
     on_stop: Callable[[], object] = lambda: None
     on_silence: Callable[[], object] = lambda: None
+    slow_s: float = math.inf
+    on_slow: Callable[[], object] = lambda: None
     on_pause: Callable[[float], object] | None = None
 
 
@@ -96,6 +100,7 @@ def answers(
     stream = Stream(engine.run(request))
     watch, now_s, looked_s = PauseWatch(), 0.0, time.monotonic()
     last_event_s, stopped_s, ended_s = now_s, None, None
+    is_slow = False
     while not stream.has_ended:
         event = stream.wait(LOOK_S)
         before_s, looked_s = looked_s, time.monotonic()
@@ -118,6 +123,9 @@ def answers(
                 patience.on_silence()
             engine.abandon()
             ended_s = now_s
+        if not is_slow and now_s - last_event_s > patience.slow_s:
+            is_slow = True
+            patience.on_slow()
         if not interrupt.is_asked:
             continue
         if stopped_s is None:

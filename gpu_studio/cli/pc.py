@@ -251,19 +251,31 @@ def describe(
     patience_s = limits.current.terminal_driver_s
     if not has_loaded:
         patience_s += limits.current.terminal_load_s
-    patience = Patience(silence_s=lambda: patience_s, on_silence=is_held.set)
+    patience = Patience(
+        silence_s=lambda: patience_s,
+        on_silence=is_held.set,
+        slow_s=limits.current.terminal_slow_s,
+        on_slow=lambda: note(_slow_words(who or _who(), patience_s)),
+    )
     try:
         return work.answer(question or DescribeEngine(), EngineDescribed, patience)
     except StudioError as error:
         if not is_held.is_set():
             raise
         reason = ": the driver blocks it." if has_loaded else f". {_WHY_SLOW} Restart the PC."
-        who = who or ("PyTorch" if TARGET.pc is None else f"PyTorch on {TARGET.pc.name}")
-        message = f"{who} did not answer within {patience_s:.0f} s{reason}"
+        message = f"{who or _who()} did not answer within {patience_s:.0f} s{reason}"
         raise HeldEngineError(FailureKind.ENGINE_ENDED, message) from error
 
 
 _WHY_SLOW = "A hanging graphics driver or a very slow disk can be the reason."
+
+
+def _who() -> str:
+    return "PyTorch" if TARGET.pc is None else f"PyTorch on {TARGET.pc.name}"
+
+
+def _slow_words(who: str, patience_s: float) -> str:
+    return f"{who} has not answered yet. This command waits up to {patience_s:.0f} s."
 
 
 def new_engine(log_path: Path, environment: EngineEnvironment | None = None) -> Engine:

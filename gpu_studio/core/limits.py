@@ -52,6 +52,7 @@ class TimeLimits(NamedTuple):
         terminal_load_s: In a terminal, for PyTorch to load.
         terminal_driver_s: After that, for a driver: CUDA starts within seconds, and a hanging
             driver never answers.
+        terminal_slow_s: Until a slow start is reported in a terminal.
         terminal_stop_s: From Ctrl-C to the end of an engine.
         terminal_stop_check_s: The same of a check: a stop waits for its step.
         terminal_farewell_s: For the end of a check's engine, which a hung driver may keep alive.
@@ -88,6 +89,7 @@ class TimeLimits(NamedTuple):
     painting_s: float = 120.0
     terminal_load_s: float = 90.0
     terminal_driver_s: float = 30.0
+    terminal_slow_s: float = 15.0
     terminal_stop_s: float = 1.0
     terminal_stop_check_s: float = 5.0
     terminal_farewell_s: float = 10.0

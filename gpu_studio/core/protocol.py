@@ -7,12 +7,16 @@ is any number of events; exactly the last one `Event.ends` it. The messages are 
 
 from __future__ import annotations
 
+import hashlib
 from functools import cache, reduce
 from operator import or_
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from gpu_studio.core import telemetry
+from gpu_studio.core.devices import devices
 from gpu_studio.core.messages import (
     check_messages,
     engine_messages,
@@ -26,7 +30,6 @@ from gpu_studio.core.messages import (
 from gpu_studio.core.messages.engine_messages import Heartbeat
 from gpu_studio.core.messages.message import Event, Message, Request
 from gpu_studio.core.messages.run_messages import in_parts
-from gpu_studio.core.program_version import program_version
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -106,6 +109,13 @@ _LINE = 1
 """The next number for a change of what a message means and of how the line works."""
 
 
+@cache
 def protocol_version() -> str:
-    """Return what both ends of a line must have alike: another version has other messages."""
-    return f"{_LINE}-{program_version()}"[:64]
+    """Return what both ends of a line must have alike: where their messages are written the same.
+
+    Two programs with the same number may differ, as checkouts do; and a message has no readings
+    and devices of its own, but those of `core`.
+    """
+    files = (*FILES, devices, telemetry)
+    texts = [Path(str(one.__file__)).read_text(encoding="utf-8") for one in files]
+    return f"{_LINE}-{hashlib.sha256(''.join(texts).encode()).hexdigest()[:16]}"

@@ -1,4 +1,4 @@
-"""What glibc does with freed memory: it is kept where times are taken.
+"""What glibc does with freed memory: kept where times are taken, given back by the window.
 
 By default, glibc gives the pages of a large freed result back to the system and asks for them
 again, or keeps them: that depends on the layout of the heap, so on luck. A result whose pages are
@@ -6,6 +6,12 @@ new costs a page fault for every 4 KiB. With these settings glibc keeps up to 1 
 
 A process that stands for the user's own script gets the defaults back (`without_steady`). Only
 glibc reads these variables: other systems get none. Standard library only.
+
+The window's process does the opposite (`give_large_back`). glibc takes a large piece from the
+system by itself, and gives it back when it is freed. But each time that happens, the threshold for
+"large" rises to that size, up to 32 MiB; from then on such pieces come from the heap and stay
+there, in part and for each thread (mallopt(3), M_MMAP_THRESHOLD). A window on which 150 hostile
+files were dropped six times kept 337 MiB in place of 191. A threshold that is set stays.
 """
 
 from __future__ import annotations
@@ -23,6 +29,8 @@ _OLD_LARGEST_BYTES = 32 << 20
 _WITHOUT_LIMIT = (2, 36)
 _THRESHOLDS = ("MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_")
 _TUNABLES = "GLIBC_TUNABLES"
+_MMAP_THRESHOLD = -3  # M_MMAP_THRESHOLD in malloc.h
+_LARGE_BYTES = 1 << 20
 VARIABLE = "GPU_STUDIO_STEADY"
 """Marks that this program set the thresholds, and not the user."""
 
@@ -68,3 +76,12 @@ def without_steady(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
         return dict(environ)
     removed = (*_THRESHOLDS, VARIABLE)
     return {name: value for name, value in environ.items() if name not in removed}
+
+
+def give_large_back() -> None:
+    """Keep no freed memory of 1 MiB or more, unless the user decided about it."""
+    if glibc_version() is None or is_set_by_user():
+        return
+    import ctypes  # 2 ms, where it is of use
+
+    ctypes.CDLL(None).mallopt(_MMAP_THRESHOLD, _LARGE_BYTES)

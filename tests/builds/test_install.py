@@ -7,6 +7,7 @@ import sys
 
 import pytest
 
+from gpu_studio.builds import install
 from gpu_studio.builds.client import BuildInstallChild
 from gpu_studio.builds.install import BuildInstaller, CheckedBuild, check_build
 from gpu_studio.builds.shelf import BuildShelf
@@ -15,6 +16,7 @@ from gpu_studio.core.builds.record import BuildRecord
 from gpu_studio.core.builds.trouble import (
     TroubleError,
     TroubleKind,
+    disk_full,
     failed_check,
     missing_runtime,
 )
@@ -336,3 +338,23 @@ def test_a_pause_ends_the_installers_process(server, tmp_path, monkeypatch):
     assert collected[-1].done_bytes >= 100  # the person sees that nothing is lost
     assert collected[-1].fraction == collected[-2].fraction > 0
     assert (tmp_path / "engines" / "downloads" / "cpu.plan.json").exists()
+
+
+def test_a_disk_that_fills_up_reports_the_room_for_all_that_is_left(server, bench, monkeypatch):
+    put_torch(server, ballast=random.Random(1).randbytes(300_000))
+    put_needed(server)
+    free = [10_000_000]
+    monkeypatch.setattr(BuildShelf, "free_bytes", lambda _self: free[0])
+
+    def fill(_self, wheel, _told):
+        free[0] = 1000
+        raise TroubleError(disk_full("/deep/down", 12, "no space left"))
+
+    monkeypatch.setattr(install.Unpacker, "unpack", fill)
+    assert not bench.installer.install("cpu")
+    trouble = bench.reports[-1].trouble
+    assert trouble.kind is TroubleKind.DISK_FULL
+    assert str(bench.shelf.root) in trouble.next_step
+    assert "/deep/down" not in trouble.next_step
+    assert "1.1\u202fMB" in trouble.next_step  # 3.7 times the wheels
+    assert trouble.detail == "no space left"

@@ -168,11 +168,12 @@ def test_a_reader_that_dies_at_once_is_a_failure_and_not_the_drivers(monkeypatch
     assert "driver" not in str(raised.value)
 
 
-def test_an_engine_that_does_not_answer_is_given_up(monkeypatch):
-    limit(monkeypatch, terminal_load_s=0.0, terminal_driver_s=0.05)
+def test_an_engine_that_does_not_answer_is_told_of_and_given_up(monkeypatch, capsys):
+    limit(monkeypatch, terminal_slow_s=0.01, terminal_load_s=0.0, terminal_driver_s=0.05)
     engine = ScriptedEngine({DescribeEngine: [Pause(deaf=True)]}, EngineEnvironment())
     with pytest.raises(HeldEngineError) as raised:
         describe(work_of(engine))
+    assert "not answered yet" in capsys.readouterr().err
     assert "can be the reason" in str(raised.value), "nothing shows that it is the driver"
     assert engine.was_abandoned
     engine.close()

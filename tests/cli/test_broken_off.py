@@ -17,7 +17,7 @@ import sys
 from gpu_studio.__main__ import main
 from gpu_studio.core import limits
 # No engine is ended before, and no slow start is told.
-limits.current = limits.current._replace(terminal_stop_s=3600.0)
+limits.current = limits.current._replace(terminal_stop_s=3600.0, terminal_slow_s=3600.0)
 sys.exit(main())
 """
 

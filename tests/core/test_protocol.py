@@ -129,3 +129,15 @@ def test_an_allocator_s_configuration_leaves_no_other_beside_it():
     assert chosen["PYTORCH_CUDA_ALLOC_CONF"] == "max_split_size_mb:64"
     # torch 2.9 and newer read this name as well: a user's own value must not be left in it.
     assert chosen["PYTORCH_ALLOC_CONF"] == "max_split_size_mb:64"
+
+
+def test_programs_whose_messages_are_written_otherwise_differ(monkeypatch, tmp_path):
+    here = protocol.protocol_version()
+    other = tmp_path / "run_messages.py"
+    other.write_text("class RunWorkload: ...", encoding="utf-8")
+    monkeypatch.setattr(protocol.run_messages, "__file__", str(other))
+    protocol.protocol_version.cache_clear()
+    try:
+        assert protocol.protocol_version() != here
+    finally:
+        protocol.protocol_version.cache_clear()
