@@ -374,8 +374,8 @@ def mig_instances(facts: PcFacts) -> Iterator[Finding]:
             continue
         yield Finding(
             code="mig_instances",
-            sentence=f"Your {card.short_name} is in MIG mode: it is divided into instances, and "
-            "PyTorch uses one of them at a time.",
+            sentence=f"Your {card.short_name} is in MIG mode: PyTorch uses one of its instances at "
+            "a time, and none where it has no instance.",
             detail="NVML reports that MIG mode is on. GPU Studio shows the sensors of the whole "
             "card, and does not support single instances",
             command=nvidia.end_mig(card),

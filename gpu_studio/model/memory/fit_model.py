@@ -129,6 +129,8 @@ class FitModel(PageModel):
         """Ask about a file: a history, or a model's weights."""
         self._path = path
         if path.suffix.lower() in _HISTORIES:  # the open one stays until it is read
+            if self._network is None:  # a model that is still being read is not asked for any more
+                self._names.pop(FILE, None)
             self._way, question = HISTORY, OpenHistory(path=os.fsencode(path))
             self._file.ask(partial(_asked, question), path)
         else:

@@ -286,7 +286,7 @@ class PlotCanvas(pg.PlotWidget):  # type: ignore[misc]  # pyqtgraph has no types
             anchor = (place.across, 1.0 if place.is_above else 0.0)
             item.label.anchors = [anchor, anchor]
             item.label.orthoPos = place.across
-            item.label.setFormat(level.label)
+            item.label.setFormat(_as_it_is(level.label))
             item.label.setVisible(bool(level.label))  # its ground would cover a curve
             item.setPos(math.log10(level.y) if self.axes_style.logarithmic_y else level.y)
             item.label.updatePosition()
@@ -315,7 +315,7 @@ class PlotCanvas(pg.PlotWidget):  # type: ignore[misc]  # pyqtgraph has no types
         style = Qt.PenStyle.DashLine if marker.dashed else Qt.PenStyle.DotLine
         line = pg.InfiniteLine(
             place(marker.x), pen=pg.mkPen(colour, style=style),
-            label=marker.label or None,  # each text is a document; runs leave hundreds of marks
+            label=_as_it_is(marker.label) or None,  # each text is a document; runs leave hundreds of marks
             labelOpts={
                 "position": self._label_position(marker.row), "color": colour, "movable": False,
                 "fill": _ground(theme),
@@ -336,7 +336,7 @@ class PlotCanvas(pg.PlotWidget):  # type: ignore[misc]  # pyqtgraph has no types
 
     def _place_labels(self) -> None:
         """Keep the rows of the markers' labels apart in a plot of another height."""
-        rows = {marker.label: marker.row for marker in self._marks["markers"] if marker.row}
+        rows = {_as_it_is(marker.label): marker.row for marker in self._marks["markers"] if marker.row}
         for item in self.mark_items["markers"] if rows else ():
             label = getattr(item, "label", None)
             if label is not None and label.format in rows:
@@ -380,12 +380,17 @@ def _looks(levels: Sequence[Level], theme: Theme) -> list[object]:
     return [(level.role, level.dashed, theme.is_dark, theme.factor) for level in levels]
 
 
+def _as_it_is(label: str) -> str:
+    """Return what pyqtgraph's `InfLineLabel` shows as this text: it formats its label."""
+    return label.replace("{", "{{").replace("}", "}}")
+
+
 def _level_items(level: Level, theme: Theme) -> list[Any]:
     """Return a level's line with its name, which have no place yet."""
     colour = QColor(theme.colour(ink(level.role)))
     style = Qt.PenStyle.DashLine if level.dashed else Qt.PenStyle.SolidLine
     line = pg.InfiniteLine(
-        angle=0, pen=pg.mkPen(colour, style=style), label=level.label,
+        angle=0, pen=pg.mkPen(colour, style=style), label=_as_it_is(level.label),
         labelOpts={"color": colour, "movable": False, "fill": _ground(theme)},
     )  # fmt: skip
     line.setZValue(_LINE_LAYER)

@@ -273,6 +273,16 @@ def test_a_refused_file_leaves_the_open_history(page, path, tmp_path, qtbot):
     assert text(page, "memory.fit.file") == "train.pickle"
 
 
+def test_a_model_that_a_history_overtakes_is_not_named_as_if_it_was_read(
+    page, path, tmp_path, qtbot
+):
+    page.model.open_file(tmp_path / "slow.safetensors")
+    page.model.open_file(path)
+    qtbot.waitUntil(lambda: page.model.history is not None)
+    page.model.choose(way="file")
+    assert "slow" not in text(page, "memory.fit.file")
+
+
 def test_another_history_has_an_answer_of_its_own(page, path, tmp_path, qtbot):
     page.model.open_file(path)
     qtbot.waitUntil(lambda: "is enough" in text(page, "memory.fit.sentence"))

@@ -5,7 +5,7 @@ import pytest
 from PySide6.QtCore import QPointF
 from PySide6.QtWidgets import QToolTip
 
-from gpu_studio.ui.plots.live_plot import Curve, CurveName, Level
+from gpu_studio.ui.plots.live_plot import Curve, CurveName, Level, Marker
 from tests.driving.window import move_mouse
 from tests.ui.plots.test_axes import drawn
 
@@ -53,6 +53,16 @@ def test_a_label_from_outside_is_not_read_as_html(shown):
     plot.set_curve("a", Curve(evil, "cpu", lambda: ([0], [1])))
     ((_, label),) = plot.plot.plotItem.legend.items
     assert label.item.toPlainText() == evil
+
+
+def test_a_level_and_a_marker_show_the_braces_of_a_name(shown):
+    plot, evil = shown(), "NVIDIA {x} A100: {"
+    plot.set_curve("a", Curve("A", "cpu", lambda: ([0, 1], [1, 2])))
+    plot.set_levels([Level(1.0, evil, "gpu0")])
+    plot.set_markers([Marker(0.5, evil, "gpu0")])
+    plot.plot.grab()
+    items = (*plot.plot.mark_items["levels"], *plot.plot.mark_items["markers"])
+    assert [item.label.textItem.toPlainText() for item in items] == [evil, evil]
 
 
 def test_the_theme_recolours_curves(shown, settings, theme):
