@@ -336,7 +336,9 @@ class PlotCanvas(pg.PlotWidget):  # type: ignore[misc]  # pyqtgraph has no types
 
     def _place_labels(self) -> None:
         """Keep the rows of the markers' labels apart in a plot of another height."""
-        rows = {_as_it_is(marker.label): marker.row for marker in self._marks["markers"] if marker.row}
+        rows = {
+            _as_it_is(marker.label): marker.row for marker in self._marks["markers"] if marker.row
+        }
         for item in self.mark_items["markers"] if rows else ():
             label = getattr(item, "label", None)
             if label is not None and label.format in rows:
