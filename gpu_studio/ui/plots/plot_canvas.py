@@ -315,7 +315,8 @@ class PlotCanvas(pg.PlotWidget):  # type: ignore[misc]  # pyqtgraph has no types
         style = Qt.PenStyle.DashLine if marker.dashed else Qt.PenStyle.DotLine
         line = pg.InfiniteLine(
             place(marker.x), pen=pg.mkPen(colour, style=style),
-            label=_as_it_is(marker.label) or None,  # each text is a document; runs leave hundreds of marks
+            # Each text is a document, and runs leave hundreds of marks.
+            label=_as_it_is(marker.label) or None,
             labelOpts={
                 "position": self._label_position(marker.row), "color": colour, "movable": False,
                 "fill": _ground(theme),
