@@ -20,7 +20,7 @@ ARROWS = {
     "hardware": {"core", "process"},
     "engine": {"core", "process"},
     "line": {"core", "engine", "hardware", "process"},
-    "model": {"builds", "core", "process"},
+    "model": {"core", "process"},
     "ui": {"core", "model"},
     "app": {"builds", "core", "engine", "hardware", "line", "model", "process", "ui"},
     "cli": {"builds", "core", "engine", "hardware", "line", "process"},

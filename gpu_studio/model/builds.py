@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from PySide6.QtCore import QObject, Signal
 
@@ -19,12 +19,10 @@ from gpu_studio.model.engine_handover import MADE_FOR_OTHER, NOT_INSTALLED, Engi
 from gpu_studio.model.worker import Task, Worker
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from gpu_studio.builds.client import BuildInstallChild
-    from gpu_studio.builds.shelf import BuildShelf
-    from gpu_studio.core.builds.record import BuildRecord
+    from gpu_studio.core.builds.record import BuildRecord, Wanted
     from gpu_studio.core.devices.devices import Inventory
     from gpu_studio.core.failure import Failure
     from gpu_studio.core.wheels import WheelChoice
@@ -38,41 +36,121 @@ Installation = Literal["", "runs", "stopped"]
 """What the installation of the engine does; empty before it began and after its end."""
 
 
+class BuildStore(Protocol):
+    """The installed builds on the disk.
+
+    Attributes:
+        torch_version: the version that this program installs, "2.13.0".
+        python: the Python of this program, "3.11".
+    """
+
+    torch_version: str
+    python: str
+
+    def records(self) -> tuple[BuildRecord, ...]:
+        """Return the records of the builds that are here, broken ones as well."""
+
+    def used(self) -> str:
+        """Return the build that the next engine uses; "" if there is none."""
+
+    def is_begun(self, family: str) -> bool:
+        """Return whether the user began the present version of a wanted build."""
+
+    def remove(self, family: str) -> None:
+        """Remove a build, or raise `TroubleError`."""
+
+    def free_bytes(self) -> int:
+        """Return the free space of the disk."""
+
+    def downloads_bytes(self) -> int:
+        """Return the size of the downloads that are not installed."""
+
+    def wanted(self) -> Wanted:
+        """Return what the user asked for."""
+
+    def unfinished_bytes(self) -> int:
+        """Return the size of what unfinished installations have downloaded and unpacked."""
+
+    def discard(self) -> None:
+        """Remove what unfinished installations have left, or raise `TroubleError`."""
+
+    def write_wanted(self, wanted: Wanted) -> None:
+        """Remember what the user asked for."""
+
+
+class BuildInstallerPort(Protocol):
+    """Installs builds."""
+
+    def installing(
+        self, family: str, wheels: Path | None = None, what: str = "install"
+    ) -> Iterator[InstallProgress]:
+        """Install, repair or only fetch a build; yield the progress, whose last value is the end.
+
+        Args:
+            family: the build.
+            wheels: a folder of wheels in place of a download.
+            what: "install", "repair", or "fetch" to download and change nothing.
+        """
+
+    def builds_in(self, folder: Path) -> tuple[str, ...]:
+        """Return the builds whose PyTorch is in a folder of wheels."""
+
+    def pause(self) -> None:
+        """Ask for an early end, which keeps what was downloaded."""
+
+    def close(self) -> None:
+        """End it now, without an answer."""
+
+
 class InstalledBuilds:
-    """What is installed, as of the last look at the disk.
+    """What is installed.
 
     Args:
-        shelf: the builds on the disk.
+        store: the builds on the disk.
 
     Attributes:
         records: the builds, broken ones as well.
         used: the build that the next engine uses; "" if there is none.
         free_bytes: the free space of the disk.
         unfinished_bytes: the size of what unfinished installations have left.
+        torch_version: the version that this program installs, "2.13.0".
+        python: the Python that the builds are for, "3.11".
     """
 
-    def __init__(self, shelf: BuildShelf) -> None:
-        self.shelf = shelf
+    def __init__(self, store: BuildStore) -> None:
+        self._store = store
+        self.torch_version, self.python = store.torch_version, store.python
         self.records: tuple[BuildRecord, ...] = ()
         self.used, self.free_bytes, self.unfinished_bytes = "", 0, 0
 
     def reload(self) -> None:
         """Read the disk."""
-        self.records, self.used = self.shelf.records(), self.shelf.used()
-        self.free_bytes = self.shelf.free_bytes()
-        self.unfinished_bytes = self.shelf.unfinished_bytes()
+        self.records, self.used = self._store.records(), self._store.used()
+        self.free_bytes = self._store.free_bytes()
+        self.unfinished_bytes = self._store.unfinished_bytes()
 
     def has(self, family: str) -> bool:
         """Return whether a build is installed, and as new as this program."""
         return any(
-            one.family == family and one.is_ready and not self.shelf.outdated(one)
-            for one in self.records
+            one.family == family and one.is_ready and not self.outdated(one) for one in self.records
         )
+
+    def outdated(self, record: BuildRecord) -> str:
+        """Return why a build is older than this program; "" if it is not."""
+        return record.outdated(self.torch_version, self.python)
+
+    def is_loadable(self, record: BuildRecord) -> bool:
+        """Return whether this Python can load a build."""
+        return record.is_ready and record.python == self.python
 
     @property
     def older(self) -> tuple[BuildRecord, ...]:
         """The whole builds of another PyTorch or Python than this program's."""
-        return tuple(one for one in self.records if one.is_ready and self.shelf.outdated(one))
+        return tuple(one for one in self.records if one.is_ready and self.outdated(one))
+
+    def downloads_bytes(self) -> int:
+        """Return the size of the downloads that are not installed."""
+        return self._store.downloads_bytes()
 
 
 class RecommendedBuild(QObject):
@@ -145,8 +223,8 @@ class Builds(QObject):
         session: EngineSession,
         lab: EngineSession,
         sensors: Sensors,
-        store: BuildShelf,
-        installer: BuildInstallChild,
+        store: BuildStore,
+        installer: BuildInstallerPort,
         parent: QObject | None = None,
         *,
         wheels: Path | None = None,

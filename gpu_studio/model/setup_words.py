@@ -192,27 +192,25 @@ def update_title(builds: Builds) -> str:
         title = build_title(first.family) if is_one else "builds"
         return f"An update of the {title} is available"
     subject = "Your PyTorch" if is_one else "Your builds of PyTorch"
-    change = (
-        f"{whose_python()} Python changed from {first.python} to {builds.installed.shelf.python}"
-    )
+    change = f"{whose_python()} Python changed from {first.python} to {builds.installed.python}"
     return f"{subject} must be installed again: {change}"
 
 
 def _update_sentence(builds: Builds) -> str:
     """Return why to renew builds, and what that downloads."""
-    shelf, parts = builds.installed.shelf, []
+    installed, parts = builds.installed, []
     for record in builds.updates:
         title, version = build_title(record.family), record.torch_version.partition("+")[0]
         has = f"has PyTorch {version}"
-        if not shelf.is_loadable(record):
+        if not installed.is_loadable(record):
             has = f"was made for Python {record.python}"
         parts.append(
             f"The {title} {has}; a new one downloads about {download_size(record.family)}."
         )
     if builds.has_engine:
         parts.append(
-            f"This GPU Studio was tested with PyTorch {shelf.torch_version} and Python "
-            f"{shelf.python}. The {build_title(builds.engine.best)} stays in use until then."
+            f"This GPU Studio was tested with PyTorch {installed.torch_version} and Python "
+            f"{installed.python}. The {build_title(builds.engine.best)} stays in use until then."
         )
     else:
         parts.append("Your results stay, and nothing is downloaded before you press the button.")
@@ -245,7 +243,7 @@ def figure(builds: Builds) -> str:
 def kept_sentence(builds: Builds) -> str:
     """Return what a pause of an earlier start has downloaded; empty if that is nothing."""
     is_earlier = builds.progress.stage is InstallStage.PAUSED and not has_share(builds.progress)
-    downloaded = builds.installed.shelf.downloads_bytes() if is_earlier else 0
+    downloaded = builds.installed.downloads_bytes() if is_earlier else 0
     return f"{format_size(downloaded)} are downloaded already." if downloaded else ""
 
 
@@ -308,7 +306,7 @@ def record_sentence(record: BuildRecord, builds: Builds) -> str:
     parts = [f"PyTorch {record.torch_version}", format_size(record.size_bytes)]
     if record.family == builds.engine.in_use:
         parts.append("in use")
-    older = builds.installed.shelf.outdated(record)
+    older = builds.installed.outdated(record)
     parts += [one for one in (older, record.note) if one]
     return " · ".join(parts)
 

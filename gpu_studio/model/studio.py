@@ -23,15 +23,17 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from gpu_studio.builds.client import BuildInstallChild
-    from gpu_studio.builds.shelf import BuildShelf
     from gpu_studio.core.benchmark.recording import Recording
     from gpu_studio.core.devices.devices import Inventory
     from gpu_studio.core.devices.finding import Finding
     from gpu_studio.core.engine import Engine, EngineFactory
     from gpu_studio.core.messages.engine_messages import EngineDescribed
     from gpu_studio.core.messages.run_messages import OwnCode, WorkloadDescription
-    from gpu_studio.model.builds import Builds
+    from gpu_studio.model.builds import (
+        BuildInstallerPort,
+        Builds,  # 10 ms
+        BuildStore,
+    )
     from gpu_studio.model.pages import PageId
     from gpu_studio.model.pc import PcPort
     from gpu_studio.model.sensors import SensorSource
@@ -87,8 +89,8 @@ class Studio(QObject):
         recorded_factory: RecordedFactory | None = None,
         cards_are_simulated: bool = False,
         boot: str = "",
-        build_store: BuildShelf | None = None,
-        build_installer: BuildInstallChild | None = None,
+        build_store: BuildStore | None = None,
+        build_installer: BuildInstallerPort | None = None,
         wheels: Path | None = None,
         sleep_blocker: SleepBlock | None = None,
         pc_port: PcPort | None = None,

@@ -21,7 +21,7 @@ def record(family: str, *, on_card: bool = False, torch: str = TORCH) -> BuildRe
 
 
 class FakeStore:
-    """Stands in for a `BuildShelf`.
+    """Satisfies `model.builds.BuildStore`.
 
     Attributes:
         may_remove: A removal waits until it is set; it is set at first.
@@ -45,12 +45,6 @@ class FakeStore:
 
     def used(self) -> str:
         return best_of(self.records(), self.wish.used, TORCH, PYTHON)
-
-    def outdated(self, one: BuildRecord) -> str:
-        return one.outdated(TORCH, PYTHON)
-
-    def is_loadable(self, one: BuildRecord) -> bool:
-        return one.is_ready and one.python == PYTHON
 
     def is_begun(self, family: str) -> bool:
         return family in self.begun or family not in self.kept
@@ -94,7 +88,7 @@ class FakeShelf(FakeStore):
 
 
 class ScriptedBuildInstaller:
-    """Stands in for a `BuildInstallChild`; `say` brings the next line.
+    """Satisfies `model.builds.BuildInstallerPort`; `say` brings the next line.
 
     Attributes:
         calls: (family, folder of wheels, what is done) of each start.

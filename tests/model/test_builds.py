@@ -278,7 +278,7 @@ def test_an_outdated_build_works_while_the_new_one_comes(qtbot, pc_with):
     pc.builds.begin("cpu")
     at_work(qtbot, pc, "cpu")
     assert pc.installer.calls == [("cpu", None, "fetch")]
-    assert "2.12.0" in pc.builds.installed.shelf.outdated(old)
+    assert "2.12.0" in pc.builds.installed.outdated(old)
     qtbot.waitUntil(lambda: pc.session.state is STATES.READY)
     first = pc.engines.latest
     pc.installer.say(STAGES.FETCHED, 100, 100)
@@ -289,7 +289,7 @@ def test_an_outdated_build_works_while_the_new_one_comes(qtbot, pc_with):
     pc.installer.finish(record("cpu"))
     qtbot.waitUntil(lambda: pc.session.state is STATES.READY)
     assert pc.builds.engine.in_use == "cpu"
-    assert pc.builds.installed.shelf.outdated(pc.builds.installed.records[0]) == ""
+    assert pc.builds.installed.outdated(pc.builds.installed.records[0]) == ""
 
 
 def test_a_fetched_build_waits_for_the_end_of_a_run(qtbot, pc_with):

@@ -163,7 +163,7 @@ class SetupPage(Page):
 
         def is_usable() -> bool:
             record = m.records.get(family)
-            return record is not None and builds.installed.shelf.is_loadable(record)
+            return record is not None and builds.installed.is_loadable(record)
 
         def can_change() -> bool:
             return builds.can_change(family)
