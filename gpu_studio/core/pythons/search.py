@@ -41,7 +41,9 @@ _MOST_FOUND = 500
 _MOST_EXAMPLES = 3
 _LOOK_EVERY = 256
 _WALKS = 3
+_LONGEST_SILENCE_S = 2.0  # a sleeping disk starts in that time, most of them
 _LAST_LOOK_S = 0.5  # into the folder that a walk is in as the time ends
+_GLANCE_S = 0.02
 # Never a place for a Python, and often large.
 _SKIPPED = frozenset({
     ".git", ".hg", ".svn", "node_modules", "__pycache__", "$recycle.bin", "winsxs", "steamapps",
@@ -114,16 +116,12 @@ def ask_for_pythons(
 def answer(content: bytes) -> bytes:
     """Answer an `AskPythons` in msgpack, in the child.
 
-    It walks in threads: a drive that never answers holds up one of them, and no other folder.
+    It walks in threads: one that a drive does not answer is left there, and another one goes on.
     """
     question = msgspec.msgpack.decode(content, type=AskPythons)
     search = _Search(question.longest_s)
     search.begin(question.folders)
-    walks = [threading.Thread(target=search.walk, daemon=True) for _ in range(_WALKS)]
-    for walk in walks:
-        walk.start()
-    for walk in walks:
-        walk.join(search.left_s + _LAST_LOOK_S)
+    search.run()
     return msgspec.msgpack.encode(search.found())
 
 
@@ -139,7 +137,9 @@ class _Search:
         self._network: frozenset[str] = frozenset()
         self._queue: deque[tuple[str, int]] = deque()
         self._seen: set[str] = set()
-        self._at: set[str] = set()
+        self._at: dict[threading.Thread, str] = {}
+        self._heard_s: dict[threading.Thread, float] = {}
+        self._is_left_behind = False
 
     def begin(self, folders: tuple[str, ...]) -> None:
         """Note where to look: in the folders, or in all usual places."""
@@ -151,43 +151,59 @@ class _Search:
         self._queue.extend((root, 0) for root in dict.fromkeys(roots))
         self._seen.update(roots)
 
-    def walk(self) -> None:
+    def run(self) -> None:
+        """Look into all folders until the time is over, and leave behind those that are silent."""
+        walks = [self._start() for _ in range(_WALKS)]
+        while walks:
+            time.sleep(_GLANCE_S)
+            walks = [walk for walk in walks if walk.is_alive()]
+            longest_s = _LAST_LOOK_S if self._is_over else _LONGEST_SILENCE_S
+            for walk, folder in self._at.copy().items():
+                is_silent = time.monotonic() - self._heard_s[walk] > longest_s
+                if is_silent and self._at.pop(walk, None) is not None:
+                    self.leave_out("its drive does not answer", folder)
+                    self._is_left_behind = True
+                    walks = [*(one for one in walks if one is not walk), self._start()]
+
+    def _start(self) -> threading.Thread:
+        walk = threading.Thread(target=self._walk, daemon=True)
+        walk.start()
+        return walk
+
+    def _walk(self) -> None:
         """Look into all folders that no other walk looks into, until the time is over."""
+        own = threading.current_thread()
         while (self._queue or self._at) and not self._is_over:
             try:
                 folder, depth = self._queue.popleft()
             except IndexError:  # another walk may find more
                 time.sleep(0.01)
                 continue
-            self._at.add(folder)
+            self._heard_s[own] = time.monotonic()
+            self._at[own] = folder
             for inner in self._inner(folder, depth):
                 if inner in self._network:
                     self.leave_out("on a network drive: name it to look there", inner)
                 elif inner not in self._seen:
                     self._seen.add(inner)
                     self._queue.append((inner, depth + 1))
-            self._at.discard(folder)
-
-    @property
-    def left_s(self) -> float:
-        """How much time is left."""
-        return max(self._begun_s + self._longest_s - time.monotonic(), 0.0)
+            if self._at.pop(own, None) is None:
+                return  # left behind, and another one goes on
 
     @property
     def _is_over(self) -> bool:
-        return not self.left_s or len(self._environments) >= _MOST_FOUND
+        late = time.monotonic() - self._begun_s >= self._longest_s
+        return late or len(self._environments) >= _MOST_FOUND
 
     def leave_out(self, why: str, *folders: str) -> None:
         """Note folders that are not looked into."""
-        self._left_out[why] += len(folders)
         examples = self._examples.setdefault(why, [])
         examples += map(plain_text, folders[: _MOST_EXAMPLES - len(examples)])
+        self._left_out[why] += len(folders)
 
     def found(self) -> FoundPythons:
         """Return what has been found."""
         left = [folder for folder, _ in self._queue.copy()]  # a walk may still go on
-        if self._at:
-            self.leave_out("its drive does not answer", *self._at)
         if left:
             self.leave_out("the time was over", *left)
         return FoundPythons(
@@ -198,7 +214,7 @@ class _Search:
                 LeftOut(why, count, tuple(self._examples[why]))
                 for why, count in self._left_out.most_common()
             ),
-            is_whole=not (left or self._at),
+            is_whole=not (left or self._is_left_behind),
             elapsed_s=time.monotonic() - self._begun_s,
         )
 
@@ -231,6 +247,8 @@ class _Search:
         try:
             with os.scandir(folder) as entries:
                 for count, entry in enumerate(entries):
+                    if count % _LOOK_EVERY == 0:
+                        self._heard_s[threading.current_thread()] = time.monotonic()
                     if count >= _MOST_ENTRIES:
                         self.leave_out("more than 50,000 files in one folder", folder)
                     if count >= _MOST_ENTRIES or (count % _LOOK_EVERY == 0 and self._is_over):

@@ -15,6 +15,7 @@ from gpu_studio.core.pythons.search import AskPythons, ask_for_pythons
 from gpu_studio.core.pythons.verdict import PythonVerdict, judged
 from gpu_studio.process.child_call import call_child
 from tests.core.pythons.made_pythons import LINUX_SITE, find_pythons, make_venv, put_torch
+from tests.patience import PATIENCE_S
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="made with links and pipes")
 
@@ -142,20 +143,24 @@ def test_a_walk_that_still_finds_folders_spoils_no_answer():
     assert looking.found().left_out[0].examples[:2] == ("/a", "/b")
 
 
-def test_a_drive_that_never_answers_costs_only_what_is_on_it(venv, tmp_path, monkeypatch):
-    hung, scandir = str(tmp_path / "hung"), os.scandir
-    os.mkdir(hung)
+def test_drives_that_never_answer_cost_only_what_is_on_them(venv, tmp_path, monkeypatch):
+    hung, scandir = [str(tmp_path / f"hung{number}") for number in range(4)], os.scandir
+    for folder in hung:
+        os.mkdir(folder)
 
     def hang(folder):
-        if folder == hung:
-            threading.Event().wait(60)
+        if folder in hung:
+            threading.Event().wait(2 * PATIENCE_S)
         return scandir(folder)
 
     monkeypatch.setattr(os, "scandir", hang)
-    found = find_pythons(str(tmp_path / "app"), hung, longest_s=2.0)
+    monkeypatch.setattr(search, "_LONGEST_SILENCE_S", 0.5)
+    found = find_pythons(*hung, str(tmp_path / "app"), longest_s=PATIENCE_S)
     assert folders_of(found) == [str(venv)]
     assert not found.is_whole
-    assert "does not answer" in why_left_out(found)
+    assert found.elapsed_s < PATIENCE_S / 2
+    (left_out,) = found.left_out
+    assert (left_out.why, left_out.count) == ("its drive does not answer", 4)
 
 
 def test_network_drives_wait_for_a_wish(venv, tmp_path, monkeypatch):
