@@ -1,4 +1,4 @@
-"""Start and end of the runs by the sensors' clock."""
+"""Start and end of the runs by the sensors' clock, and what the last one did to the sensors."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from gpu_studio.core.units import format_size
 from gpu_studio.model.engine_session import Reply
 
 if TYPE_CHECKING:
+    from gpu_studio.core.devices.devices import Reading
     from gpu_studio.core.messages.message import Request
     from gpu_studio.model.engine_session import EngineSession
     from gpu_studio.model.sensors import Sensors
@@ -47,12 +48,14 @@ class RunMarks(QObject):
 
     Signals:
         marks_changed(): a run or other work began or ended.
+        effect_changed(str): what the last run did to its device's sensors; "" while it runs.
 
     Attributes:
         marks: the last runs, oldest first.
     """
 
     marks_changed = Signal()
+    effect_changed = Signal(str)
 
     def __init__(
         self, session: EngineSession, sensors: Sensors, parent: QObject | None = None
@@ -62,7 +65,9 @@ class RunMarks(QObject):
         self.marks: deque[RunMark] = deque(maxlen=_KEPT)
         self._running: Request | None = None
         self._other: Request | None = None
+        self._unreported: RunMark | None = None
         session.request_submitted.connect(self._on_request_submitted)
+        sensors.reading_taken.connect(self._on_reading_taken)
 
     @property
     def running_title(self) -> str:
@@ -97,11 +102,12 @@ class RunMarks(QObject):
             self._begin(request)
 
     def _begin(self, request: RunWorkload) -> None:
-        self._running = request
+        self._running, self._unreported = request, None
         device = self._sensors.inventory.find(request.device) if self._sensors.inventory else None
         identity = device.identity if device else request.device
         self.marks.append(RunMark(self._title(request), identity, time.monotonic()))
         self._sensors.want(_RUN, True)
+        self.effect_changed.emit("")
         self.marks_changed.emit()
 
     def _title(self, request: RunWorkload) -> str:
@@ -117,8 +123,20 @@ class RunMarks(QObject):
             return
         self._running = None
         self.marks[-1] = msgspec.structs.replace(self.marks[-1], ended_s=time.monotonic())
-        self._sensors.want(_RUN, False)
+        self._unreported = self.marks[-1]
         self.marks_changed.emit()
+
+    def _on_reading_taken(self, reading: Reading) -> None:
+        """Say what a run did to the sensors, after their first reading since its end."""
+        mark, inventory = self._unreported, self._sensors.inventory
+        if mark is None or mark.ended_s is None or reading.taken_at_s < mark.ended_s:
+            return
+        self._unreported = None
+        self._sensors.want(_RUN, False)
+        device = inventory.device_with(mark.identity) if inventory else None
+        track = self._sensors.track(device) if device else None
+        if track is not None and (effect := track.effect(mark.began_s, mark.ended_s)):
+            self.effect_changed.emit(f"{effect[0].upper()}{effect[1:]} in {mark.title}.")
 
 
 def _work_title(request: Request) -> str:

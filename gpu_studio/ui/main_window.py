@@ -23,6 +23,7 @@ from gpu_studio.model import pages
 from gpu_studio.model.pages import Destination
 from gpu_studio.ui.banner import Banner
 from gpu_studio.ui.code_drawer import CodeDrawer
+from gpu_studio.ui.eliding import ElidedText
 from gpu_studio.ui.icons import icon
 from gpu_studio.ui.menus import fill_menus
 from gpu_studio.ui.parts import MARGIN, SCROLL_BAR, resize_on_screen
@@ -116,6 +117,11 @@ class MainWindow(QMainWindow):
             page.make()
         self._status = StatusLine(studio)
         self.statusBar().addWidget(self._status)  # at the left on every tab
+        effect = ElidedText("", "muted", name="status.effect")
+        effect.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
+        effect.setContentsMargins(0, 0, MARGIN + SCROLL_BAR, 0)
+        studio.runs.effect_changed.connect(effect.setText)
+        self.statusBar().addPermanentWidget(effect, 1)
         self.statusBar().setSizeGripEnabled(False)
         self._files = files = WindowFiles(self, studio, self._front)
         files.destination_found.connect(self._go_to)

@@ -8,7 +8,7 @@ from gpu_studio.core.messages.engine_messages import DescribeEngine
 from gpu_studio.core.messages.run_messages import RunWorkload
 from tests.fakes.check_answers import check_round
 from tests.fakes.descriptions import described_with_cuda, matmul
-from tests.fakes.pc import gt_1030
+from tests.fakes.pc import gt_1030, reading
 from tests.fakes.run_answers import finished, samples_of, started
 from tests.fakes.scripted_engine import Pause
 
@@ -58,9 +58,12 @@ def test_a_check_is_named_while_it_runs(qtbot, paused_runs, ready_studio):
 
 
 def test_a_run_is_marked_and_keeps_its_card_when_its_number_changes(
-    qtbot, paused_runs, ready_studio
+    qtbot, paused_runs, ready_studio, sensor_source
 ):
     marks, sensors = ready_studio.runs, ready_studio.sensors
+    before = reading(gt_1030(), time.monotonic(), temperature_c=26.0, pstate=8)
+    with qtbot.waitSignal(sensors.reading_taken):
+        sensor_source.send(before)
     sensors.want("window", False)
     assert not sensors.is_polled
     earlier_s = time.monotonic()
@@ -76,4 +79,14 @@ def test_a_run_is_marked_and_keeps_its_card_when_its_number_changes(
         paused_runs.latest.go()
     assert marks.running_title == ""
     assert marks.marks[-1].ended_s is not None
+    late = msgspec.structs.replace(before, taken_at_s=mark.began_s - 1.0)  # was on its way
+    after = reading(gt_1030(), time.monotonic(), temperature_c=40.0, pstate=0)
+    said = []
+    marks.effect_changed.connect(said.append)
+    with qtbot.waitSignal(marks.effect_changed):
+        sensor_source.send(late)
+        sensor_source.send(after)
+    (effect,) = said
+    assert effect.startswith("P8 → P0, +14\u202f°C, ")
+    assert effect.endswith(f" in {mark.title}.")
     assert not sensors.is_polled

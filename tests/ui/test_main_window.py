@@ -108,6 +108,17 @@ def test_the_status_line_names_device_and_versions(qtbot, make_window, engines):
     assert "PyTorch 2.13.0" in status.text()
 
 
+def test_what_a_run_did_to_the_card_is_said_on_every_tab(qtbot, make_window):
+    window = shown(qtbot, make_window(gt_1030()))
+    line = window.findChild(QLabel, "status.effect")
+    studio_of(window).runs.effect_changed.emit("P8 → P0, +14 °C in matmul, 512, float32 on cuda:0.")
+    for index in range(window.tabs.count()):
+        window.tabs.setCurrentIndex(index)
+        assert line.isVisible()
+    line.setFixedWidth(line.fontMetrics().horizontalAdvance(line.text()) * 2 // 3)
+    assert line.shown_text.startswith("P8 → P0, +14 °C")  # what is new, where not all of it fits
+
+
 def test_something_unexpected_is_a_sentence_and_no_trace(qtbot, make_window, tmp_path):
     log_path = tmp_path / "gpu-studio.log"
     window = shown(qtbot, make_window(log_path=log_path))

@@ -1,4 +1,4 @@
-"""The last hour of a device's sensors, for curve, table and sentence."""
+"""The last hour of a device's sensors, for curve, table and sentence; what a run did to them."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 _CAPACITY = 3600  # one hour, at one reading per second
 _LONGEST_GAP_S = 5.0  # a longer gap means that the sensors were not read
+_SENSOR_LAG_S = 1.0  # a card reports the load of its last second in the next reading
 
 _NO_VALUES: NDArray[np.float64] = np.empty(0)
 
@@ -139,6 +140,33 @@ class SensorTrack:
             self._span(kind, times_s, values, pstates)
             for kind, values in zip(self._kinds, columns, strict=True)
         )
+
+    def effect(self, began_s: float, ended_s: float) -> str:
+        """Return what a run did, ``P8 → P0, +14 °C, load 98 %``; "" without a reading in it.
+
+        Args:
+            began_s: when it began, by the reader's clock; the reading before is compared with.
+            ended_s: when it ended.
+        """
+        rows = [(row[0] or 0.0, row) for row in self._rows]
+        before = [row for time_s, row in rows if time_s < began_s][-1:]
+        during = [row for time_s, row in rows if began_s <= time_s <= ended_s + _SENSOR_LAG_S]
+        if not during:
+            return ""
+        _, pstates, *columns = (
+            values[~np.isnan(values)] for values in np.array([*before, *during], dtype=float).T
+        )
+        awake = [pstates[0], pstates.min()] if len(pstates) else []
+        parts = [pstate_change(np.array(awake))]
+        loads, memory, temperature, *_ = zip(self._kinds, columns, strict=True)
+        for kind, values in (temperature, memory):
+            rise = float(values.max() - values[0]) if len(values) else 0.0
+            if kind.change_from is not None and rise >= kind.change_from:
+                parts.append(signed(kind, rise))
+        kind, values = loads
+        if len(values):
+            parts.append(f"load {kind.words(float(values[-len(during) :].max()))}")
+        return ", ".join(part for part in parts if part) or "no change of the sensors"
 
     def _span(
         self,

@@ -134,3 +134,24 @@ def test_every_sensor_of_a_card_has_a_place():
     assert plain(spans["pcie_in"].latest) == "2.50 GB/s"
     assert plain(spans["pcie_out"].latest) == "1.00 MB/s"
     assert plain(spans["memory_clock"].latest) == "3004 MHz"
+
+
+IDLE = {"pstate": 8, "temperature_c": 26.0, "utilization_percent": 0.0}
+BUSY = {"pstate": 0, "temperature_c": 40.0, "utilization_percent": 100.0}
+
+
+@pytest.mark.parametrize(
+    ("steps", "effect"),
+    [
+        ([IDLE, IDLE, BUSY, BUSY, IDLE], "P8 → P0, +14 °C, load 100 %"),
+        ([IDLE, IDLE, IDLE], "load 0 %"),
+        ([IDLE, IDLE], ""),  # too short for a reading
+        ([{"utilization_percent": None}] * 3, "no change of the sensors"),
+    ],
+)
+def test_what_a_run_did_to_the_sensors_is_said(steps, effect):
+    found = gt_1030()
+    track = SensorTrack(found.devices[-1])
+    for second, values in enumerate(steps):
+        track.append(reading(found, float(second), **values))
+    assert plain(track.effect(1.5, 2.5)) == effect
