@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from gpu_studio.cli import pc
-from gpu_studio.cli.answers import CommandEngine, Interrupt, answers
+from gpu_studio.cli.answers import CommandEngine, Interrupt, Printer, answers
 from gpu_studio.cli.output import Progress
 from gpu_studio.cli.pc import (
     HeldEngineError,
@@ -29,7 +29,7 @@ from gpu_studio.core.messages.memory_messages import MemoryRead, ReadMemory
 from gpu_studio.core.messages.run_messages import RunStopped, RunWorkload
 from gpu_studio.core.telemetry import Telemetry
 from tests.fakes.descriptions import described, described_with_cuda
-from tests.fakes.run_answers import started
+from tests.fakes.run_answers import run_events, started
 from tests.fakes.scripted_engine import Pause, ScriptedEngine
 from tests.patience import PATIENCE_S, limit, until
 
@@ -70,6 +70,19 @@ def test_a_long_call_that_hears_no_stop_is_abandoned(monkeypatch):
     events = events_until_the_end(engine)
     assert events[-1] == EngineEnded(exit_code=None, stopped=True)
     assert engine.was_abandoned
+
+
+def test_after_ctrl_c_no_other_request_of_a_plan_begins():
+    engine = engine_with(lambda _engine, request: run_events(request))
+    work = work_of(engine)
+
+    class Pressing(Printer):
+        def apply(self, event):
+            work.interrupt.is_asked = True
+            return ""
+
+    assert not work.run([REQUEST, REQUEST], Pressing())
+    assert engine.requests == [REQUEST]
 
 
 def test_a_second_ctrl_c_breaks_off_at_once():

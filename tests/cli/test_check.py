@@ -82,6 +82,7 @@ def test_the_last_line_of_json_is_the_end(type_in: Typed, engines: Engines) -> N
     assert end["stages"][1]["errors"] == 1
     kinds = [json.loads(line)["type"] for line in out.splitlines()]
     assert kinds[0] == "check_started"
+    assert json.loads(out.splitlines()[0])["fingerprint"] == "", "it identifies the card"
     assert {"check_vitals_read", "check_progressed", "check_finding_made"} < set(kinds)
 
 
@@ -157,3 +158,18 @@ def test_a_restart_of_the_pc_is_reported_and_a_result(
     values = {record.verdict: record for record in folder.records()}
     assert set(values) == {"passed", "inconclusive"}
     assert values["inconclusive"].interruptions[0].is_restart
+
+
+def test_two_checks_at_once_are_refused(type_in: Typed, engines: Engines, tmp_path: Path) -> None:
+    running = CheckFolder(tmp_path / FOLDER_NAME, BOOT)
+    assert running.claim()
+    status, _, err = type_in()
+    running.release()
+    assert (status, "Another check" in err) == (1, True)
+    assert not requests_of(engines)
+
+
+def test_a_folder_that_cannot_be_written_is_reported_once(type_in: Typed, tmp_path: Path) -> None:
+    (tmp_path / FOLDER_NAME).write_text("a file where the folder should be")
+    status, _, err = type_in()
+    assert (status, err.count("could not be kept")) == (0, 2)  # the state, and the result

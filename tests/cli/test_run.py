@@ -88,6 +88,23 @@ def test_ctrl_c_reaches_the_program_and_its_answer_comes_back(start, tmp_path, i
     assert status == (5 if is_ignored else 128 + signal.SIGINT)
 
 
+@pytest.mark.skipif(os.name != "posix", reason="Windows has no such signal")
+def test_ending_the_command_ends_the_program(start, tmp_path):
+    began = tmp_path / "began"
+    script = f"import os, time; open({str(began)!r}, 'w').write(str(os.getpid())); time.sleep(99)"
+    child = start("--on-card", "cpu", "--", sys.executable, "-c", script)
+    until(lambda: began.exists() and began.read_text())
+    child.terminate()
+    assert said(child)[0] == 128 + signal.SIGTERM
+
+
+def test_print_only_shows_the_lines(start):
+    status, lines, _ = said(start("--on-card", "cpu", "--print", "--", "ollama", "serve"))
+    assert status == 0
+    assert [line for line in lines if not line.startswith(" ")] == ["cmd:", "PowerShell:", "sh:"]
+    assert any(line.endswith("GGML_VK_VISIBLE_DEVICES=none ollama serve") for line in lines)
+
+
 @pytest.mark.parametrize(
     ("arguments", "status", "words"),
     [

@@ -4,12 +4,14 @@ from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.messages.engine_messages import DescribeEngine, EngineEnded, RequestFailed
 from gpu_studio.core.messages.memory_messages import ReadMemory
+from gpu_studio.core.messages.run_messages import RunStopped, RunWorkload
 from gpu_studio.core.notice import Action, Tone
 from gpu_studio.model import sensors as sensors_module
 from gpu_studio.model.engine_session import EngineState
 from gpu_studio.model.headline import HeadlineModel
 from tests.fakes.descriptions import described, described_with_cuda
 from tests.fakes.pc import SteadySensors, cpu_only, gt_1030, reading, two_cards
+from tests.fakes.run_answers import run_events
 from tests.fakes.scripted_engine import Pause
 from tests.patience import limit
 
@@ -95,6 +97,23 @@ def test_an_engine_that_dies_is_reported_and_replaced(qtbot, studio, engines, mo
     assert model.headline is not None
     model.dismiss()
     assert model.headline is None
+
+
+@pytest.mark.parametrize("is_success", [True, False])
+def test_a_lost_engine_is_forgotten_once_another_has_done_its_work(
+    qtbot, studio, engines, model, is_success
+):
+    start(qtbot, studio)
+    engines.scripts[ReadMemory] = DIES
+    with qtbot.waitSignal(studio.session.engine_described):
+        studio.session.submit(ReadMemory(device="cpu"))
+    assert model.headline.code == "engine_lost"
+    request = RunWorkload(run_id="1", workload="matmul", device="cpu", size=64, dtype="float32")
+    stopped = RunStopped(run_id="1", samples=0)
+    engines.scripts[RunWorkload] = [*run_events(request)] if is_success else [stopped]
+    with qtbot.waitSignal(studio.session.submit(request).finished):
+        pass
+    assert (model.headline is None) is is_success
 
 
 def test_an_engine_that_dies_again_and_again_can_be_started_again(qtbot, studio, engines, model):

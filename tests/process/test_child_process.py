@@ -76,6 +76,7 @@ def test_all_that_a_child_started_and_its_files_end_with_it(family, how):
     assert not any(map(gone, pids))
     if how == "killed here":
         child.kill()
+        until(lambda: gone(pids[1]))  # before `end` looks for what is left
     elif how == "killed by another":
         psutil.Process(child.pid).kill()
     elif how == "by itself":

@@ -11,6 +11,7 @@ from gpu_studio.core.benchmark.run import RunState
 from gpu_studio.core.messages.run_messages import RunWorkload
 from gpu_studio.core.protocol import encode_all
 from gpu_studio.engine.recorded_engine import RecordedEngine
+from gpu_studio.model.benchmark.history_model import HistoryModel
 from gpu_studio.model.benchmark.recording import AT_ONCE, RecordingPlayer
 from gpu_studio.model.studio import Studio
 from tests.fakes.recording_header import recording_header
@@ -45,13 +46,15 @@ def speeds() -> list[float]:
 @pytest.fixture
 def studio(
     qapp: object, engines: Engines, sensor_source: SteadySensors, settings: Settings,
-    speeds: list[float],
+    speeds: list[float], tmp_path: Path,
 ) -> Iterator[Studio]:  # fmt: skip
     def recorded(recording: object, speed: float) -> RecordedEngine:
         speeds.append(speed)
         return RecordedEngine(recording, speed=speed)  # type: ignore[arg-type]
 
-    studio = Studio(engines, sensor_source, settings, recorded_factory=recorded)
+    studio = Studio(
+        engines, sensor_source, settings, recorded_factory=recorded, data_folder=tmp_path
+    )
     yield studio
     studio.close()
     studio.deleteLater()
@@ -102,3 +105,14 @@ def test_it_takes_its_time_unless_asked_and_can_be_stopped(
     assert speeds == [1.0]
     assert len(benchmark.runs) == 1
     assert benchmark.runs[0].state is RunState.STOPPED
+
+
+def test_a_recording_is_not_kept_as_if_it_was_measured_here(
+    qtbot: QtBot, ready_studio: Studio, player: RecordingPlayer, benchmark: Benchmark, path: Path
+) -> None:
+    history = HistoryModel(ready_studio, benchmark, ready_studio)
+    player.play(read_recording(path), AT_ONCE)
+    qtbot.waitUntil(lambda: len(benchmark.results) == 2 and not history.is_busy)
+    history.refresh()
+    qtbot.waitUntil(lambda: not history.is_busy)
+    assert history.entries == ()

@@ -52,6 +52,9 @@ def test_an_exported_run_can_be_imported_elsewhere(
     assert msgspec.structs.replace(first, recording=None) == msgspec.structs.replace(
         second, recording=None
     )
+    choose(history, 64)  # of the same turns, as another PC's file may claim
+    assert [side.is_here for side in history.compared.sides] == [True, False]
+    assert len({side.origin for side in history.compared.sides}) == 2
 
 
 def test_standard_runs_and_recordings_are_rows_that_are_selected_when_they_are_opened(
