@@ -133,6 +133,21 @@ open_page(window, "memory.pages", "Now")
 click(window, "memory.oom.preset.many_small")
 wait(find(window, "memory.oom.stop", QPushButton).isEnabled)
 """
+_EXPORT = """
+from PySide6.QtCore import QTimer
+click(window, "benchmark.run")
+wait(lambda: not run.isEnabled())
+wait(lambda: run.isEnabled() and studio.session.state is EngineState.READY)
+def close_behind_the_dialog():
+    if application.activeModalWidget() is None:
+        QTimer.singleShot(10, close_behind_the_dialog)
+        return
+    print("dialog", type(application.activeModalWidget()).__name__)
+    close()
+QTimer.singleShot(0, close_behind_the_dialog)
+window.findChild(QMenu, "benchmark.export.menu").aboutToShow.emit()
+window.findChild(QAction, "benchmark.export.csv").trigger()
+"""
 
 # An engine that speaks from a plan: its PyTorch has no part in these states, and takes seconds.
 _WITHOUT_PYTORCH = """
@@ -155,6 +170,7 @@ CLOSING: dict[str, tuple[str, int]] = {
     "held sensors": (_WITHOUT_PYTORCH + READY + _HELD_SENSORS, 2),
     "sensors and their log": (_WITHOUT_PYTORCH + READY + _SENSORS_AND_THEIR_LOG, 2),
     "memory experiment": (READY + _EXPERIMENT, 2),
+    "export dialog": (QUICK_RUNS + READY + _EXPORT, 2),
 }
 """A state's script, and how many processes the program has below it at least."""
 

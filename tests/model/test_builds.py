@@ -127,6 +127,25 @@ def test_a_run_is_never_interrupted_by_a_better_build(qtbot, pc_with):
     assert pc.builds.engine.taking_over == ""
 
 
+def test_an_experiment_is_never_interrupted_by_a_better_build(qtbot, pc_with):
+    pc = pc_with(FakeStore(record("cpu")))
+    pc.engines.scripts[RunWorkload] = hold
+    known_cards(qtbot, pc)
+    qtbot.waitUntil(lambda: pc.session.state is STATES.READY)
+    pc.studio.lab.start()
+    reply = pc.studio.lab.submit(run_request())
+    wait_paused(qtbot, pc.engines)
+    pc.builds.begin("cu126")
+    at_work(qtbot, pc, "cu126")
+    pc.installer.finish(record("cu126", on_card=True))
+    qtbot.waitUntil(lambda: not pc.builds.is_at_work)
+    pc.builds.engine._settled.timeout.emit()
+    assert pc.builds.engine.in_use == "cpu"
+    pc.engines.latest.go()
+    qtbot.waitUntil(lambda: pc.builds.engine.in_use == "cu126")
+    assert reply.is_finished
+
+
 def test_a_cuda_build_that_runs_on_no_card_does_not_take_over(qtbot, pc_with):
     pc = pc_with(FakeStore(record("cpu")))
     known_cards(qtbot, pc)
@@ -164,6 +183,20 @@ def test_another_start_continues_what_was_wanted(qtbot, pc_with):
     at_work(qtbot, pc, "cu126")
     qtbot.waitUntil(lambda: pc.session.state is STATES.READY)
     assert pc.builds.engine.in_use == "cpu"
+
+
+@pytest.mark.parametrize("is_paused", [True, False])
+def test_another_start_waits_after_a_pause_or_if_the_download_would_begin_again(
+    qtbot, pc_with, monkeypatch, is_paused
+):
+    store = FakeStore(record("cpu"), wanted=Wanted(("cpu", "cu126"), "", is_paused))
+    monkeypatch.setattr(store, "is_begun", lambda _family: is_paused)
+    pc = pc_with(store)
+    known_cards(qtbot, pc)
+    assert pc.builds.progress.stage is STAGES.PAUSED
+    assert pc.installer.calls == []
+    pc.builds.go_on()
+    at_work(qtbot, pc, "cu126")
 
 
 def test_what_another_window_installed_is_not_downloaded_again(qtbot, pc_with):

@@ -19,6 +19,7 @@ from gpu_studio.model.studio import Studio
 from gpu_studio.ui.main_window import MainWindow
 from gpu_studio.ui.parts import button, press_by_key
 from gpu_studio.ui.plots.live_plot import LivePlot
+from gpu_studio.ui.race.race_stage import RaceStage
 from gpu_studio.ui.tabs import TABS
 from tests.driving.pages import PAGES, go, scripts_of_all_pages, settle
 from tests.driving.window import find, open_page, open_tab, write
@@ -80,6 +81,14 @@ def test_f11_shows_the_page_to_an_audience_and_f11_or_esc_ends_it(qtbot, window)
         assert bar.isVisible()
         assert window.menuBar().isVisible()
         assert window.fontInfo().pointSizeF() == pytest.approx(usual, abs=0.1)
+
+
+def test_f11_on_the_race_opens_its_stage(qtbot, window):
+    open_tab(window, "Race")
+    key(qtbot, window, Qt.Key.Key_F11)
+    assert not window.isFullScreen()
+    (stage,) = (one for one in QApplication.topLevelWidgets() if isinstance(one, RaceStage))
+    stage.close()
 
 
 def test_ctrl_return_runs_a_pitfall_and_esc_stops_it(qtbot, window, engines):

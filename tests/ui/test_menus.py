@@ -15,6 +15,7 @@ from gpu_studio.ui import menus
 from gpu_studio.ui.menus import fill_menus
 from gpu_studio.ui.tabs import page_for_file, tab_of
 from tests.fakes.check_answers import check_record
+from tests.fakes.scripted_engine import Engines
 
 
 @pytest.fixture
@@ -40,6 +41,13 @@ def action(window: QMainWindow, text: str) -> QAction:
     return found[0]
 
 
+def test_the_colours_are_chosen_and_kept(window: QMainWindow, ready_studio: Studio) -> None:
+    assert action(window, "System colors").isChecked()
+    action(window, "Dark colors").trigger()
+    assert ready_studio.settings.choices.theme == "dark"
+    assert not action(window, "System colors").isChecked()
+
+
 def test_ending_processes_is_allowed_and_forbidden(
     window: QMainWindow, ready_studio: Studio
 ) -> None:
@@ -49,6 +57,14 @@ def test_ending_processes_is_allowed_and_forbidden(
     assert ready_studio.settings.choices.may_end_processes
     allowing.trigger()
     assert not ready_studio.settings.choices.may_end_processes
+
+
+def test_a_fresh_engine_starts(
+    qtbot: QtBot, window: QMainWindow, ready_studio: Studio, engines: Engines
+) -> None:
+    action(window, "Start PyTorch anew").trigger()
+    qtbot.waitUntil(lambda: ready_studio.session.is_free)
+    assert len(engines.made) == 2
 
 
 def test_the_log_is_opened_and_reported(

@@ -99,6 +99,13 @@ def test_an_engine_that_is_killed_within_a_slice_keeps_the_side_that_finished(
     assert race.crossover is None
 
 
+def test_another_choice_brings_the_question_back(qtbot: QtBot, race: Race) -> None:
+    run(qtbot, race)
+    race.choose(picture="grow")
+    assert (race.sides, race.verdict, race.raced.name) == ((), None, "grow")
+    assert all(lane.is_to_come for lane in race.moment(("cpu", "cpu")).lanes())
+
+
 def test_the_devices_of_another_pc_race_there(
     qtbot: QtBot, race: Race, attic: Pc, racing: Engines, other_pcs: OtherPcs
 ) -> None:

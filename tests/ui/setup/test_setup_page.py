@@ -2,6 +2,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from PySide6.QtCore import Qt
 from PySide6.QtGui import QAction, QDesktopServices, QGuiApplication
 from PySide6.QtWidgets import (
     QApplication,
@@ -92,6 +93,13 @@ def test_you_can_look_around_first_and_every_page_says_what_it_waits_for(pc_with
     click(window, "setup.line.show")
     assert sees(window, "setup.page")
     assert not sees(window, "setup.line")
+
+
+def test_esc_goes_back_to_the_tabs(qtbot, pc_with):
+    window = pc_with().window
+    wait_until(lambda: sees(window, "setup.page"))
+    qtbot.keyClick(window, Qt.Key.Key_Escape)
+    assert sees(window, "tabs")
 
 
 def test_a_download_shows_share_bytes_and_time(pc_with):
