@@ -383,9 +383,9 @@ def _looks(levels: Sequence[Level], theme: Theme) -> list[object]:
     return [(level.role, level.dashed, theme.is_dark, theme.factor) for level in levels]
 
 
-def _as_it_is(label: str) -> str:
+def _as_it_is(name: str) -> str:
     """Return what pyqtgraph's `InfLineLabel` shows as this text: it formats its label."""
-    return label.replace("{", "{{").replace("}", "}}")
+    return name.replace("{", "{{").replace("}", "}}")
 
 
 def _level_items(level: Level, theme: Theme) -> list[Any]:
