@@ -33,6 +33,10 @@ def test_a_broken_file_is_set_aside_and_reported(tmp_path, text):
     assert aside.name in settings.trouble
     settings.change(theme="dark")
     assert (Settings(path).choices.theme, Settings(path).trouble) == ("dark", "")
+    path.write_text(text, encoding="latin-1")  # while the window is open
+    settings.change(tab="Memory")
+    assert Settings(path).choices == settings.choices
+    assert len(list(tmp_path.iterdir())) == 3, "each of them is set aside"
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="pipes and devices have no place in a folder")

@@ -7,8 +7,12 @@ import torch
 
 from gpu_studio.core.messages.engine_messages import DescribeEngine, EngineDescribed
 from gpu_studio.engine import client
+from gpu_studio.engine.benchmark import naive
+from gpu_studio.engine.benchmark.naive_script import NaiveAnswer
 from gpu_studio.engine.client import ProcessEngine
 from gpu_studio.engine.pitfalls.pitfall import Bench
+from gpu_studio.engine.workloads.case import make_case
+from gpu_studio.engine.workloads.registry import find_workload
 from gpu_studio.process.steady_memory import glibc_version, steady_variables, without_steady
 
 STEADY = {
@@ -47,6 +51,18 @@ def test_a_pitfalls_script_gets_the_defaults(monkeypatch: pytest.MonkeyPatch):
     _make_steady(monkeypatch)
     end = Bench(torch.device("cpu"), threading.Event()).run_script(_SHOWN)
     assert json.loads(end.output) == []
+
+
+def test_the_naive_script_gets_the_defaults(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    _make_steady(monkeypatch)
+    script = tmp_path / "script.py"
+    script.write_text(
+        "import json, os\n"
+        "print(json.dumps({'failure': ' '.join(n for n in os.environ if 'MALLOC' in n)}))\n"
+    )
+    monkeypatch.setattr(naive, "_SCRIPT", script)
+    case = make_case(find_workload("matmul").description, torch.device("cpu"), 8, "float32")
+    assert naive.time_naively("matmul", case, threading.Event()) == NaiveAnswer()
 
 
 @needs_glibc

@@ -1,8 +1,11 @@
 """Whose memory is looked at, what the engine reads of it, and giving the cache back."""
 
+from types import SimpleNamespace
+
 import pytest
 
 from gpu_studio.core.devices.access import Obstacle
+from gpu_studio.core.devices.devices import GpuProcess
 from gpu_studio.core.engine import EngineEnvironment
 from gpu_studio.core.failure import Failure, FailureKind
 from gpu_studio.core.messages.engine_messages import DescribeEngine, EngineEnded, RequestFailed
@@ -11,8 +14,10 @@ from gpu_studio.core.messages.placement_messages import UseDevice
 from gpu_studio.core.messages.run_messages import RunWorkload
 from gpu_studio.model.memory.engine_memory import (
     WINDOW_S,
+    EngineMemory,
     Mark,
     MemoryHistory,
+    PcMemory,
 )
 from gpu_studio.model.memory.memory_model import MemoryModel, choice_title
 from gpu_studio.model.memory.oom_experiment import OomState
@@ -21,7 +26,7 @@ from tests.fakes.descriptions import described_with_cuda
 from tests.fakes.memory_answers import (
     memory_read,
 )
-from tests.fakes.pc import gt_1030, reading, two_cards
+from tests.fakes.pc import gt_1030, gt_1030_card, reading, two_cards
 from tests.fakes.scripted_engine import Pause
 from tests.model.memory.looks import (
     EXPERIMENT,
@@ -225,3 +230,18 @@ def test_an_old_history_is_let_go():
         assert len(history.points) <= 4 * WINDOW_S + 1
     xs, _ = history.curve()
     assert xs[-1] == pytest.approx(WINDOW_S)
+
+
+def test_what_the_driver_reported_the_engine_itself_counts_before_all_else(qapp):
+    """Of the same moment, and to the byte; otherwise it is what was learned from the sensors."""
+    card = gt_1030_card(torch_index=0)
+    listed = GpuProcess(pid=7, name="python", memory_bytes=(512 + 90) * MIB)
+    memory = EngineMemory(lambda: 100.0, lambda _address: card.identity, {})
+    memory.pid = 7
+    tanks = PcMemory(SimpleNamespace(processes=lambda _device: (listed,)), memory, memory)
+    for engine_bytes, context_mib in ((None, 90), ((512 + 87) * MIB, 87)):
+        read = memory_read(reserved=512, engine_bytes=engine_bytes)
+        memory._receive(read)
+        tanks.learn(card.identity, card, memory)
+        sizes = {part.key: part.size_bytes for part in tanks.of(read, card, memory.pid).parts}
+        assert sizes["context"] == context_mib * MIB

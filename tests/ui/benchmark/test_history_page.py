@@ -38,7 +38,7 @@ from gpu_studio.ui.standard_page import ShareDialog
 from gpu_studio.ui.tabs import TABS
 from tests.core.benchmark.kept_runs import kept_run
 from tests.core.benchmark.standard_runs import paced_device, standard_run
-from tests.driving.benchmark import drawn_keys, requests_of, run, wait_over
+from tests.driving.benchmark import drawn_keys, requests_of, run, select_row, wait_over
 from tests.driving.window import (
     click,
     drawn,
@@ -272,6 +272,10 @@ def test_runs_are_compared_named_shown_in_the_plot_and_deleted_after_asking(
 
     click(ready, "benchmark.history.overlay")
     wait_until(lambda: len(drawn(ready, "benchmark.plot", "kept")[0]) == 40)
+    select_row(ready, 0)  # 64: other work
+    assert "kept" not in drawn_keys(ready)
+    select_row(ready, 1)
+    assert "kept" in drawn_keys(ready)
     click(ready, "benchmark.clear")
     assert "kept" not in drawn_keys(ready)
     ready.go_to(Destination(page=HISTORY))

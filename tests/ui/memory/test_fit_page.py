@@ -14,9 +14,11 @@ from PySide6.QtWidgets import (
 )
 
 from gpu_studio.core.failure import Failure, FailureKind
+from gpu_studio.core.memory.replay.replay_call import AskWhatIf, OpenHistory
 from gpu_studio.core.messages.memory_messages import ReadMemory
 from gpu_studio.core.messages.run_messages import RunFailed, RunWorkload
 from gpu_studio.model.latest import Latest
+from gpu_studio.model.memory import fit_model
 from gpu_studio.model.memory.memory_model import MemoryModel
 from gpu_studio.model.pages import FIT, MEMORY, SEGMENTS, Destination
 from gpu_studio.ui.memory.fit_page import FitPage
@@ -283,16 +285,25 @@ def test_a_model_that_a_history_overtakes_is_not_named_as_if_it_was_read(
     assert "slow" not in text(page, "memory.fit.file")
 
 
-def test_another_history_has_an_answer_of_its_own(page, path, tmp_path, qtbot):
+def test_another_history_is_replayed_by_itself_and_once(page, path, tmp_path, qtbot, monkeypatch):
+    def tensors() -> int:
+        tank = find(page, "memory.fit.tank", TankBar).tank
+        return {part.key: part.size_bytes for part in tank.parts}.get("tensors", 0) if tank else 0
+
+    asked, ask_child = [], fit_model.ask
+    monkeypatch.setattr(
+        fit_model, "ask", lambda question, *how: asked.append(question) or ask_child(question, *how)
+    )
     page.model.open_file(path)
-    qtbot.waitUntil(lambda: "is enough" in text(page, "memory.fit.sentence"))
-    first = text(page, "memory.fit.sentence")
-    other = TrainingHistory(batch=32)
+    qtbot.waitUntil(lambda: tensors() > 0)
+    first = tensors()
+    other = TrainingHistory(batch=32, conf="max_split_size_mb:512")  # the same but for its numbers
     other.run(2, layers=6)
     other.write(tmp_path / "other.pickle")
     page.model.open_file(tmp_path / "other.pickle")
     qtbot.waitUntil(lambda: text(page, "memory.fit.file") == "other.pickle")
-    qtbot.waitUntil(lambda: text(page, "memory.fit.sentence") not in ("", first))
+    qtbot.waitUntil(lambda: tensors() > first)
+    assert [type(one) for one in asked] == 2 * [OpenHistory, AskWhatIf]
 
 
 def test_the_lines_for_your_own_script_come_in_the_code_drawer(page, ready_studio, qtbot):
