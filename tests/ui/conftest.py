@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from PySide6.QtCore import QCoreApplication, QEvent
 from PySide6.QtGui import QFont, QFontDatabase
-from PySide6.QtWidgets import QApplication, QBoxLayout, QLayout
+from PySide6.QtWidgets import QApplication, QBoxLayout, QGridLayout, QLayout, QWidget
 from pytestqt.qtbot import QtBot
 
 from gpu_studio.app import build_window
@@ -64,13 +64,23 @@ def fresh_style(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch)
 @pytest.fixture(autouse=True)
 def layouts_are_empty_when_handed_over(monkeypatch: pytest.MonkeyPatch) -> None:
     """PySide crashes later otherwise: `docs/development/pyside-layout-wrappers.md`."""
-    add = QBoxLayout.addLayout
 
-    def add_empty(column: QBoxLayout, layout: QLayout, *stretch: int) -> None:
-        assert not layout.count(), "fill this layout after it was handed over"
-        add(column, layout, *stretch)
+    def only_empty(method: Callable[..., Any]) -> Callable[..., Any]:
+        def hand_over(place: object, *given: object, **named: object) -> Any:
+            layouts = (one for one in (*given, *named.values()) if isinstance(one, QLayout))
+            filled = any(one.count() for one in layouts)
+            assert not filled, "fill this layout after it was handed over"
+            return method(place, *given, **named)
 
-    monkeypatch.setattr(QBoxLayout, "addLayout", add_empty)
+        return hand_over
+
+    for kind, names in (
+        (QBoxLayout, ("addLayout", "insertLayout", "addItem", "insertItem")),
+        (QGridLayout, ("addLayout", "addItem")),
+        (QWidget, ("setLayout",)),
+    ):
+        for name in names:
+            monkeypatch.setattr(kind, name, only_empty(getattr(kind, name)))
 
 
 @pytest.fixture(params=LETTERS, ids=lambda letters: f"{letters[0]}-{letters[1]:.0f}pt")

@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QVBoxLayout, QWidget
 from shiboken6 import Shiboken
 
 import gpu_studio
@@ -128,6 +129,25 @@ def test_every_override_of_the_program_is_one_that_the_guard_knows():
     assert not unknown, f"add their names to the guard's: {unknown}"
     if _OLD:
         assert all(is_guarded(method) for _, _, method in methods)
+
+
+@pytest.mark.parametrize(
+    "hand_over",
+    [
+        lambda layout: QVBoxLayout().addLayout(layout, 1),
+        lambda layout: QHBoxLayout().insertLayout(0, layout),
+        lambda layout: QVBoxLayout().addItem(layout),
+        lambda layout: QGridLayout().addLayout(layout, 0, 0),
+        lambda layout: QWidget().setLayout(layout),
+    ],
+)
+def test_no_test_hands_over_a_filled_layout(qapp, hand_over):
+    layout = QVBoxLayout()
+    hand_over(layout)
+    layout = QVBoxLayout()
+    layout.addStretch()
+    with pytest.raises(AssertionError, match="after it was handed over"):
+        hand_over(layout)
 
 
 def _subclasses(kind: type) -> set[type]:
