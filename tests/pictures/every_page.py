@@ -1,5 +1,6 @@
 """Every page of the window, without and with results, over scripts: all numbers are invented."""
 
+import tempfile
 from collections.abc import Collection
 from pathlib import Path
 
@@ -30,7 +31,11 @@ def take_every_page(folder: Path, tabs: Collection[str]) -> None:
     engines, settings, inventory = Engines(), Settings(None), long_names()
     engines.scripts |= scripts_of_all_pages()
     sensors = SteadySensors(inventory)
-    window = build_window(engine_factory=engines, sensor_source=sensors, settings=settings)
+    data = tempfile.TemporaryDirectory()  # of the history
+    window = build_window(
+        engine_factory=engines, sensor_source=sensors, settings=settings,
+        data_folder=Path(data.name),
+    )  # fmt: skip
     window.show()
     pages = [page for page in PAGES if page.tab in tabs]
     try:
@@ -41,6 +46,7 @@ def take_every_page(folder: Path, tabs: Collection[str]) -> None:
         _take_state(window, settings, folder, pages, "2-result")
     finally:
         window.close()
+        data.cleanup()
 
 
 def _take_state(
