@@ -1,4 +1,4 @@
-"""The report on this PC to share.
+"""The report on this PC to share, as plain text or as Markdown for a forum.
 
 Strangers read reports. Anything that could identify a card, a person or a place is masked unless
 you ask for it: UUIDs, serial numbers, user names, and the folders of paths.
@@ -19,6 +19,7 @@ from gpu_studio.core.devices.facts import (
     shared_facts,
 )
 from gpu_studio.core.telemetry import SENSORS
+from gpu_studio.core.texts import markdown_table, markdown_text
 from gpu_studio.core.units import format_bytes
 
 if TYPE_CHECKING:
@@ -103,6 +104,23 @@ def report_text(
         for row in rows:
             cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]
             lines.append("  " + "  ".join([*cells, row[-1]]))
+        lines.append("")
+    return "\n".join(lines)
+
+
+def report_markdown(
+    snapshot: PcSnapshot, findings: Sequence[Finding] = (), *, masked: bool = True
+) -> str:
+    """Return the report as Markdown: a heading and a table for each section."""
+    lines = [f"## {markdown_text(_TITLE)}", ""]
+    for title, rows in _sections(snapshot, findings, masked):
+        lines += [f"### {markdown_text(title)}", ""]
+        columns = len(rows[0]) if rows else 0
+        if columns == 1:
+            lines += [f"- {markdown_text(row[0])}" for row in rows]
+        elif columns:
+            head, body = (rows[0], rows[1:]) if columns > 2 else (("",) * columns, rows)
+            lines.append(markdown_table([head, *body]).rstrip())
         lines.append("")
     return "\n".join(lines)
 

@@ -301,12 +301,15 @@ class DevicesModel(PageModel):
             return ""
         return f"{format_bytes(used)} of {format_bytes(device.memory_total_bytes)}"
 
-    def report(self, *, masked: bool) -> str:
-        """Return everything known as text."""
-        from gpu_studio.core.devices.report import report_text  # 4 ms
+    def report(self, form: str, *, masked: bool) -> str:
+        """Return everything known as ``text`` or ``markdown``."""
+        from gpu_studio.core.devices.report import report_markdown, report_text  # 4 ms
 
         snapshot = self.snapshot
-        return report_text(snapshot, self.pc.doctor.findings, masked=masked) if snapshot else ""
+        if snapshot is None:
+            return ""
+        write = {"text": report_text, "markdown": report_markdown}[form]
+        return write(snapshot, self.pc.doctor.findings, masked=masked)
 
     # ── its sensors ──────────────────────────────────────────────────────────────────────────
 

@@ -14,6 +14,7 @@ from PySide6.QtWidgets import (
     QVBoxLayout,
 )
 
+from gpu_studio.ui.eliding import ComboBox
 from gpu_studio.ui.parts import Text, resize_on_screen
 
 if TYPE_CHECKING:
@@ -21,25 +22,29 @@ if TYPE_CHECKING:
 
     from PySide6.QtWidgets import QWidget
 
+FORMS = (("text", "Text"), ("markdown", "Markdown, for a forum"))
 _SIZE = (760, 560)
 
 
 class CopyDialog(QDialog):
-    """A preview that follows form and mask; its button copies exactly the shown text.
+    """A preview that follows format and mask; its button copies exactly the shown text.
 
     Args:
-        report: returns everything known, masked or not.
+        report: returns everything known in a format, masked or not.
     """
 
-    def __init__(self, report: Callable[[bool], str], parent: QWidget | None = None) -> None:
+    def __init__(self, report: Callable[[str, bool], str], parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setObjectName("devices.copy.dialog")
         self.setWindowTitle("Copy the report on this PC")
         resize_on_screen(self, _SIZE)
         self._report = report
-        self._fenced = QCheckBox("As Markdown, for a forum")
-        self._fenced.setObjectName("devices.copy.markdown")
-        self._whole = QCheckBox("Include UUIDs, users, host and folders")
+        self._form = ComboBox()
+        self._form.setObjectName("devices.copy.form")
+        self._form.setAccessibleName("Format")
+        for form, title in FORMS:
+            self._form.addItem(title, form)
+        self._whole = QCheckBox("Include UUIDs, users and folders")
         self._whole.setObjectName("devices.copy.whole")
         self._text = QPlainTextEdit()
         self._text.setObjectName("devices.copy.preview")
@@ -55,24 +60,20 @@ class CopyDialog(QDialog):
         buttons.rejected.connect(self.reject)
         column, line, foot = QVBoxLayout(self), QHBoxLayout(), QHBoxLayout()
         column.addLayout(line)
-        line.addWidget(self._fenced)
+        line.addWidget(self._form)
         line.addWidget(self._whole)
         line.addStretch(1)
         column.addWidget(self._text, 1)
         column.addLayout(foot)
         foot.addWidget(self._message, 1)
         foot.addWidget(buttons)
-        self._fenced.toggled.connect(self._show_text)
+        self._form.currentIndexChanged.connect(self._show_text)
         self._whole.toggled.connect(self._show_text)
         self._show_text()
 
     def _show_text(self) -> None:
         masked = not self._whole.isChecked()
-        text = self._report(masked)
-        if self._fenced.isChecked():  # three back quotes keep the columns
-            lines = text.rstrip().replace("`", "'")
-            text = f"```\n{lines}\n```\n"
-        self._text.setPlainText(text)
+        self._text.setPlainText(self._report(self._form.currentData(), masked))
         self._message.setText("" if masked else "Nothing is masked: check before you share it.")
 
     def _copy(self) -> None:

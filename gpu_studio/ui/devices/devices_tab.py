@@ -362,7 +362,8 @@ class OverviewPage(Page):
     def _copy_facts(self) -> None:
         from gpu_studio.ui.devices.copy_dialog import CopyDialog  # at the press
 
-        CopyDialog(lambda masked: self.model.report(masked=masked), self.window()).exec()
+        report = self.model.report
+        CopyDialog(lambda form, masked: report(form, masked=masked), self.window()).exec()
 
     def _share(self) -> None:
         from gpu_studio.core.benchmark.comparison import sides_of

@@ -11,6 +11,7 @@ from gpu_studio.core.devices.report import (
     MASK,
     masked_text,
     pc_value,
+    report_markdown,
     report_text,
 )
 from gpu_studio.core.messages.engine_messages import TorchCard
@@ -49,6 +50,7 @@ def snapshot():
 
 
 FINDINGS = (Finding(code="ok", sentence="It works.", detail=f"{UUID} in /home/bob/x.py"),)
+FORMATS = (report_text, report_markdown)
 
 
 def plain(value):
@@ -56,18 +58,28 @@ def plain(value):
     return json.loads(msgspec.json.encode(value))
 
 
-def test_strangers_learn_no_uuid_no_user_and_no_folder(snapshot):
-    text = report_text(snapshot, FINDINGS)
+@pytest.mark.parametrize("report", FORMATS)
+def test_strangers_learn_no_uuid_no_user_and_no_folder(snapshot, report):
+    text = report(snapshot, FINDINGS)
     for secret in ("1b2f5a80", "bob", "mallory", "my venv", "program files"):
         assert secret not in text.lower()
     assert "python" in text
     assert "game.exe" in text
 
 
-def test_everything_is_there_when_asked_for(snapshot):
-    text = report_text(snapshot, FINDINGS, masked=False).replace("\\", "")
+@pytest.mark.parametrize("report", FORMATS)
+def test_everything_is_there_when_asked_for(snapshot, report):
+    text = report(snapshot, FINDINGS, masked=False).replace("\\", "")
     for known in (UUID, "bob", "mallory", "my venv", "Program Files"):
         assert known in text
+
+
+def test_markdown_is_not_broken_by_names(snapshot):
+    text = report_markdown(snapshot, masked=False)
+    row = next(line for line in text.splitlines() if "game.exe" in line)
+    cells = row.replace("\\|", "").strip("|").split("|")
+    assert len(cells) == 5
+    assert "sm\\_61" in text
 
 
 def test_json_has_the_promised_shape(snapshot):
@@ -89,8 +101,9 @@ def test_json_has_the_promised_shape(snapshot):
     assert value["driver"]["version"] == "570.86.16"
 
 
-def test_a_report_before_anything_is_known():
-    assert "Ryzen" in report_text(PcSnapshot(inventory=cpu_only()))
+@pytest.mark.parametrize("report", FORMATS)
+def test_a_report_before_anything_is_known(report):
+    assert "Ryzen" in report(PcSnapshot(inventory=cpu_only()))
 
 
 @pytest.mark.parametrize(

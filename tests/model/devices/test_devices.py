@@ -25,7 +25,7 @@ def test_before_anything_is_found_it_says_that_it_looks(model):
     assert model.groups == ()
     assert model.spans == ()
     assert model.has_cards is None
-    assert model.report(masked=True) == ""
+    assert model.report("text", masked=True) == ""
     assert model.verdict.code == "waiting"
 
 

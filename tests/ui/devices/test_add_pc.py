@@ -9,6 +9,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import (
     QApplication,
     QCheckBox,
+    QComboBox,
     QLineEdit,
     QMessageBox,
     QPlainTextEdit,
@@ -175,11 +176,23 @@ def test_cancel_ends_a_question_at_once(
     assert (ready_studio.pcs.others, other_pcs.sources) == ((), [])
 
 
-def test_what_is_shown_is_what_is_copied(qtbot):
-    dialog = CopyDialog(lambda masked: "masked" if masked else "GPU-1234 <b>")
-    qtbot.addWidget(dialog)
-    preview = dialog.findChild(QPlainTextEdit, "devices.copy.preview")
-    assert preview.toPlainText() == "masked"
-    dialog.findChild(QCheckBox, "devices.copy.whole").setChecked(True)
-    dialog.findChild(QPushButton, "devices.copy.now").click()
-    assert QGuiApplication.clipboard().text() == preview.toPlainText() == "GPU-1234 <b>"
+WHOLE = "GPU-1234 <b>"
+
+
+@pytest.fixture
+def copy_dialog(qtbot):
+    created = CopyDialog(lambda form, masked: f"{form} {'masked' if masked else WHOLE}")
+    qtbot.addWidget(created)
+    return created
+
+
+def test_what_is_shown_is_what_is_copied(copy_dialog):
+    preview = copy_dialog.findChild(QPlainTextEdit, "devices.copy.preview")
+    assert preview.toPlainText() == "text masked"
+    copy_dialog.findChild(QComboBox, "devices.copy.form").setCurrentIndex(1)
+    assert preview.toPlainText() == "markdown masked"
+    whole = copy_dialog.findChild(QCheckBox, "devices.copy.whole")
+    assert not {"serial", "host"} & set(whole.text().split())  # neither is read
+    whole.setChecked(True)
+    copy_dialog.findChild(QPushButton, "devices.copy.now").click()
+    assert QGuiApplication.clipboard().text() == preview.toPlainText() == f"markdown {WHOLE}"
