@@ -34,6 +34,7 @@ from gpu_studio.core.builds.record import (
 from gpu_studio.core.builds.trouble import TroubleError
 from gpu_studio.core.packages_folder import has_own_torch
 from gpu_studio.core.program_form import is_checkout
+from gpu_studio.core.resources import MissingResourceError
 from gpu_studio.core.user_file import UnusableFileError, read_own_text, try_lock, write_atomically
 from gpu_studio.core.wheel_table import load_table
 
@@ -56,7 +57,7 @@ class BuildShelf:
         python: The Python of this program.
 
     Attributes:
-        torch_version: "2.13.0".
+        torch_version: "2.13.0"; "" without the program's own table.
         python: "3.11".
         downloads: The folder of whole wheels and parts of wheels.
         log_path: The installer's log.
@@ -66,7 +67,11 @@ class BuildShelf:
         self, root: Path, torch_version: str | None = None, python: str = OWN_PYTHON
     ) -> None:
         self.root = root
-        self.torch_version, self.python = torch_version or load_table().torch_version, python
+        self.python = python
+        try:
+            self.torch_version = torch_version or load_table().torch_version
+        except MissingResourceError:  # what is installed still works
+            self.torch_version = ""
         self.downloads = root / "downloads"
         self.log_path = root / "setup.log"
 

@@ -277,6 +277,7 @@ from pathlib import Path
 from gpu_studio.core import resources
 
 resources._PACKAGE_DIR = Path(sys.argv[1])  # before a table is read
+from gpu_studio.builds.shelf import own_shelf
 from gpu_studio.core.devices.facts import PcSnapshot
 from gpu_studio.core.devices.report import report_text
 from gpu_studio.engine.accelerators.cuda import start_code
@@ -290,6 +291,7 @@ print(report_text(PcSnapshot(inventory=pc(amd, nvidia))))
 print(codes(examined(pc(RTX_3060))), start_code("Error 804: forward compatibility"))
 (finding,) = examined(pc(RTX_3060), CPU_ENGINE)
 print(finding.code, [finding.command])
+own_shelf(lambda: Path(sys.argv[1])).used_folder()  # each command begins with it
 """
 
 

@@ -61,12 +61,12 @@ class BuildRecord(NamedTuple):
         """Return why this program cannot use the build; "" if it can.
 
         Args:
-            torch_version: The version that this program installs, "2.13.0".
+            torch_version: The version that this program installs, "2.13.0"; "" if unknown.
             python: The Python of this program, "3.11".
         """
         if self.python != python:
             return f"It was made for Python {self.python} and must be installed again for {python}."
-        if self.torch_version.partition("+")[0] != torch_version:
+        if torch_version and self.torch_version.partition("+")[0] != torch_version:
             has = self.torch_version.partition("+")[0]
             return f"It has PyTorch {has}; this program was tested with {torch_version}."
         return ""
