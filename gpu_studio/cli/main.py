@@ -26,9 +26,10 @@ from gpu_studio.cli.command import (
     CommandParser,
     WrongUseError,
 )
-from gpu_studio.core.failure import StudioError
+from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.program_form import own_program
 from gpu_studio.core.program_version import program_title
+from gpu_studio.core.resources import MissingResourceError
 
 # The file of each, and its line in --help, in that order.
 COMMANDS = {
@@ -98,6 +99,9 @@ def main(arguments: Sequence[str]) -> int:
         return WRONG_USE
     except StudioError as error:
         _complain(error, error.kind.value, arguments)
+        return FAILED
+    except MissingResourceError as error:
+        _complain(f"{error} Install GPU Studio again.", FailureKind.INTERNAL.value, arguments)
         return FAILED
     except KeyboardInterrupt:
         return INTERRUPTED

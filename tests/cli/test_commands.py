@@ -19,11 +19,13 @@ from gpu_studio.cli import main as cli
 from gpu_studio.cli.command import DONE, DOUBTFUL
 from gpu_studio.cli.main import COMMANDS, _prepare_output, build_parser, command_named, main
 from gpu_studio.cli.manual import manual
+from gpu_studio.core import resources
 from gpu_studio.core.check.check_run import CheckPlan
 from gpu_studio.core.failure import FailureKind, StudioError
 from gpu_studio.core.messages.run_messages import RunWorkload
 from gpu_studio.core.parameter import parameters_of
 from gpu_studio.core.program_form import own_program
+from gpu_studio.core.wheel_table import load_table
 
 MEASURED = (DONE, DOUBTFUL)  # a busy PC makes any time doubtful
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -158,6 +160,14 @@ def test_a_shell_can_complete_every_command(capsys, shell):
     assert main(["completion", shell]) == 0
     script = capsys.readouterr().out
     assert all(name in script for name in (*COMMANDS, "--sweep", "experiments"))
+
+
+def test_a_missing_file_of_the_program_is_named_in_a_sentence(typed, monkeypatch, tmp_path):
+    monkeypatch.setattr(resources, "_PACKAGE_DIR", tmp_path / "gpu_studio")
+    load_table.cache_clear()
+    status, _, errors = typed("engine", "list")
+    assert status == 1
+    assert "resources/wheels.json is missing" in errors
 
 
 def test_an_unknown_workload_is_wrong_use_that_names_the_known_ones(type_here):
