@@ -70,7 +70,9 @@ def sit_down(
         settings.change(**{"budget_s": 0.5, "sizes": "256", **choices})
         log = tmp_path / "log"
         reader = SensorReader(period_s=_PERIOD_S, log_path=log)
-        window = build_window(sensor_source=reader, settings=settings, log_path=log)
+        window = build_window(
+            sensor_source=reader, settings=settings, log_path=log, data_folder=tmp_path / "data"
+        )
         qtbot.addWidget(window)
         window.resize(1280, 800)  # the screen of the platform offscreen has 800 pixels
         window.show()
