@@ -14,7 +14,7 @@ from tests.patience import PATIENCE_S
 
 _ROOT = Path(__file__).resolve().parents[1]
 _STEPS = 150
-_LONG_STEPS = 120
+_LONG_STEPS = 80
 _LONGEST_S = 25 * PATIENCE_S
 
 

@@ -335,9 +335,9 @@ def test_colors_make_no_difference(escape: str):
 
 @pytest.mark.parametrize(
     "piece",
-    ["[0", "\x1b[", "[rank0]:", "a  |", "2025-01-01 ", "ERROR ", "\n0: ", "|\n", "  ",
-     "allocating1MiBondevice", "MPS backend out of memory (", "GPU 0 has a total ", "1.",
-     "Process 1 has ", "1.00 GiB ", "Tried to allocate 1 MiB (GPU 0", "\nApr 17 23:09:42 a "],
+    ["\x1b[", "[rank0]:", "a  |", "2025-01-01 ", "|\n", "allocating1MiBondevice",
+     "MPS backend out of memory (", "GPU 0 has a total ", "1.00 GiB ",
+     "Tried to allocate 1 MiB (GPU 0"],
 )  # fmt: skip
 @pytest.mark.timeout(20)  # a tenth of a second is usual; a search that begins anew takes minutes
 def test_a_quarter_of_a_million_letters_of_a_form_come_to_an_end(piece: str):

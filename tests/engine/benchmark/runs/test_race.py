@@ -97,12 +97,11 @@ def test_the_frames_show_the_way_from_the_first_to_the_last_step(dispatcher: Dis
     assert np.abs(last - picture).mean() < np.abs(first - picture).mean() / 3
 
 
-@pytest.mark.parametrize("failing", [16, 24])
 @pytest.mark.parametrize(
-    ("error", "kind"),
+    ("failing", "error", "kind"),
     [
-        (RuntimeError("a step broke"), FailureKind.INTERNAL),
-        (torch.OutOfMemoryError("CUDA out of memory."), FailureKind.OUT_OF_MEMORY),
+        (16, RuntimeError("a step broke"), FailureKind.INTERNAL),
+        (24, torch.OutOfMemoryError("CUDA out of memory."), FailureKind.OUT_OF_MEMORY),
     ],
 )
 def test_a_side_that_fails_within_a_slice_leaves_the_other_one_its_result(
