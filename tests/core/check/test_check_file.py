@@ -17,7 +17,7 @@ from gpu_studio.core.check.check_file import (
     has_record,
     read_record,
 )
-from gpu_studio.core.check.check_folder import CheckFolder
+from gpu_studio.core.check.check_folder import CheckFolder, is_same_boot
 from gpu_studio.core.check.check_record import MOST_READINGS, CheckRecord, Interruption, end_of
 from gpu_studio.core.check.check_run import CheckPlan, CheckRun
 from gpu_studio.core.check.check_words import origin_text
@@ -210,7 +210,7 @@ def test_a_strangers_record_with_too_many_readings_is_refused() -> None:
 
 KEEPS_AND_WAITS = """
 import sys, pathlib, msgspec
-from gpu_studio.core.check.check_folder import CheckFolder
+from gpu_studio.core.check.check_folder import CheckFolder, is_same_boot
 from gpu_studio.core.check.check_record import CheckRecord
 folder = CheckFolder(pathlib.Path(sys.argv[1]), "boot one")
 assert folder.claim()
@@ -291,7 +291,7 @@ def test_what_is_no_check_is_passed_over(tmp_path: Path) -> None:
 
 CLAIMS = """
 import sys, pathlib
-from gpu_studio.core.check.check_folder import CheckFolder
+from gpu_studio.core.check.check_folder import CheckFolder, is_same_boot
 folder = CheckFolder(pathlib.Path(sys.argv[1]))
 sys.stdin.readline()
 print(folder.claim(), flush=True)
@@ -329,3 +329,11 @@ def test_nobody_else_reads_a_check(tmp_path: Path) -> None:
     for ending in (".running", ".json"):
         (path,) = tmp_path.glob(f"*{ending}")
         assert path.stat().st_mode & 0o077 == 0
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "is_same"),
+    [("a-b", "a-b", True), ("a-b", "c-d", False), ("1000", "1090", True), ("1000", "9000", False)],
+)
+def test_boots_are_told_apart(one: str, other: str, is_same: bool) -> None:
+    assert is_same_boot(one, other) is is_same
